@@ -1,0 +1,71 @@
+"""Every setting of the service, read once from `GRAMIAN_*` variables, frozen, and passed in."""
+
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MIB = 1024**2
+GIB = 1024**3
+
+
+class Settings(BaseSettings):
+    """What an operator may change. Units are in the names; defaults suit one person on one machine."""
+
+    model_config = SettingsConfigDict(env_prefix="GRAMIAN_", frozen=True, extra="ignore", populate_by_name=True)
+
+    data_dir: Path = Field(
+        default_factory=lambda: Path(platformdirs.user_data_dir("gramian")),
+        description="Folder for uploads, fetched tensors and, by default, the database.",
+    )
+    database_url: str | None = Field(
+        None,
+        repr=False,
+        description="SQLAlchemy URL (postgresql://… or sqlite:///…). Unset: SQLite in the data folder.",
+    )
+    redis_url: str | None = Field(
+        None,
+        repr=False,
+        description="Redis or Valkey URL. Unset: `gramian serve` runs the bundled Valkey on a unix socket.",
+    )
+    host: str = Field("127.0.0.1", description="Address that `gramian serve` binds.")
+    port: int = Field(8000, ge=0, le=65535, description="Port that `gramian serve` binds; 0 takes a free one.")
+    open_network: bool = Field(
+        False,
+        description="Permit `gramian serve` to bind another address than loopback, though anyone may then use it.",
+    )
+    path_root: Path | None = Field(
+        None, description='Folder whose files may be analysed as {"type": "path"}. Unset: path sources are refused.'
+    )
+    hf_endpoint: str = Field(
+        "https://huggingface.co",
+        validation_alias=AliasChoices("hf_endpoint", "GRAMIAN_HF_ENDPOINT", "HF_ENDPOINT"),
+        description="The model hub. HF_ENDPOINT is honoured.",
+    )
+    hf_token: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("hf_token", "GRAMIAN_HF_TOKEN", "HF_TOKEN"),
+        description="Token for gated and private models. HF_TOKEN is honoured.",
+    )
+    hub_timeout_seconds: float = Field(10.0, gt=0, description="Longest silence of the Hub that is waited for.")
+    upload_max_bytes: int = Field(64 * GIB, gt=0, description="Largest upload accepted.")
+    upload_idle_seconds: float = Field(30.0, gt=0, description="An upload that sends nothing for so long is cut off.")
+    disk_reserve_bytes: int = Field(
+        GIB, ge=0, description="Free space that uploads and fetched tensors leave untouched."
+    )
+    job_timeout_seconds: int = Field(6 * 3600, gt=0, description="Longest run of one job.")
+    lease_seconds: float = Field(30.0, gt=0, description="How long a silent worker keeps its claim on a job.")
+    reconcile_seconds: float = Field(5.0, gt=0, description="Interval at which unseen and orphaned jobs are pushed.")
+    max_deliveries: int = Field(3, ge=1, description="How often a job may take its process down before it fails.")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where workers compute.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe line logged.")
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'gramian.db'}"
+
+    @property
+    def hub_token(self) -> str | None:
+        return self.hf_token.get_secret_value() if self.hf_token else None

@@ -1,0 +1,1 @@
+"""Rows and files: tables, repositories, one unit of work a request, blobs named by digest."""

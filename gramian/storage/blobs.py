@@ -1,0 +1,80 @@
+"""Files named by the digest of their bytes."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from gramian.errors import StorageFull
+
+
+class BlobStore:
+    """A folder of immutable files. A name given by a caller never becomes a path."""
+
+    def __init__(self, root: Path, *, reserve_bytes: int = 0) -> None:
+        self.root = root
+        self.reserve_bytes = reserve_bytes
+
+    def path(self, sha256: str) -> Path:
+        return self.root / sha256[:2] / sha256
+
+    def receive(self) -> "IncomingBlob":
+        """A file that grows until it is published or discarded."""
+        incoming = self.root / "incoming"
+        incoming.mkdir(parents=True, exist_ok=True)
+        return IncomingBlob(self, Path(tempfile.mkstemp(dir=incoming)[1]))
+
+    def check_room(self, size: int) -> None:
+        """Refuse what would fill the disk down to the reserve."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(self.root).free
+        if free - size < self.reserve_bytes:
+            raise StorageFull(
+                f"{size:,} bytes do not fit: {free:,} are free, of which {self.reserve_bytes:,} are kept free",
+                hint="delete uploads that are no longer needed, or give the data folder more room",
+            )
+
+    def delete(self, sha256: str) -> None:
+        self.path(sha256).unlink(missing_ok=True)
+
+
+class IncomingBlob:
+    """Bytes on their way in: hashed as they arrive, invisible until published."""
+
+    def __init__(self, store: BlobStore, path: Path) -> None:
+        self.store = store
+        self.path = path
+        self.size = 0
+        self._hash = hashlib.sha256()
+        self._file = path.open("wb")
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def flush(self) -> None:
+        """Make the bytes durable, still under their temporary name."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def publish(self) -> None:
+        """Give the file its digest's name."""
+        target = self.store.path(self.sha256)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.path.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def discard(self) -> None:
+        self._file.close()
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""Engines for the two databases that are equals here: SQLite and PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Double, Engine, create_engine, event, make_url
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+SQLITE_BUSY_SECONDS = 20  # writers queue behind one another; a commit with fsync takes milliseconds
+
+
+class database_epoch(FunctionElement[float]):  # noqa: N801  (reads as the SQL function it is)
+    """The database's own clock, in seconds since 1970: the one clock that all processes share."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(database_epoch, "sqlite")
+def _sqlite_epoch(element: FunctionElement[float], compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001
+    # unixepoch('subsec') is NULL before SQLite 3.42
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(database_epoch, "postgresql")
+def _postgresql_epoch(element: FunctionElement[float], compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
+def open_engine(url: str) -> Engine:
+    """An engine with the guarantees that the job rules rest on; creates the folder of a SQLite file."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        if parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(parsed, connect_args={"timeout": SQLITE_BUSY_SECONDS})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(parsed, pool_pre_ping=True, pool_size=10, max_overflow=30)
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:  # noqa: ARG001
+    connection.isolation_level = None  # BEGIN is ours: the driver would begin too late, and never IMMEDIATE
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Any) -> None:
+    # A deferred transaction that reads first and writes later fails at once when another writer was faster.
+    writes = connection.get_execution_options().get("writes", True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

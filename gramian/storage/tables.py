@@ -1,0 +1,196 @@
+"""The tables. Scalars are columns, so that sorting, filtering and comparing are plain SQL."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Aware UTC in Python; `timestamptz` on PostgreSQL, ISO text on SQLite."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return value.astimezone(UTC) if value else None
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012
+        float: Double,
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON,
+        list[Any]: JSON,
+    }
+
+
+class AnalysisRow(Base):
+    """One question, its state, and what its answer rests on."""
+
+    __tablename__ = "analyses"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    status: Mapped[str] = mapped_column(String(20))
+    spec: Mapped[dict[str, Any]]
+    identity: Mapped[dict[str, Any]]  # what the source was resolved to when it was accepted
+    dedupe_key: Mapped[str] = mapped_column(String(64))
+    model_id: Mapped[str | None] = mapped_column(Text)
+    revision: Mapped[str | None] = mapped_column(Text)
+    commit: Mapped[str | None] = mapped_column(String(64))
+    upload_id: Mapped[str | None] = mapped_column(ForeignKey("uploads.id"), index=True)
+    digest: Mapped[str | None] = mapped_column(String(80))
+
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+    # dispatch: see jobs in docs/architecture.md; times are seconds by the database's clock
+    fence: Mapped[int] = mapped_column(default=0)
+    deliveries: Mapped[int] = mapped_column(default=0)
+    lease_until: Mapped[float | None]
+    pushed_at: Mapped[float | None]
+
+    stage: Mapped[str | None] = mapped_column(String(40))
+    fraction: Mapped[float | None]
+    message: Mapped[str | None] = mapped_column(Text)
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+    gramian_version: Mapped[str | None] = mapped_column(String(40))
+    method_version: Mapped[str] = mapped_column(String(20))
+    device: Mapped[str | None] = mapped_column(String(80))
+    torch_version: Mapped[str | None] = mapped_column(String(40))
+    seconds: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    bytes_fetched: Mapped[int | None] = mapped_column(BigInteger)
+    tying: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    warnings: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+
+    labels: Mapped[list["LabelRow"]] = relationship(
+        lazy="selectin", cascade="all, delete-orphan", order_by="LabelRow.name"
+    )
+    matrices: Mapped[list["MatrixRow"]] = relationship(
+        lazy="selectin", cascade="all, delete-orphan", order_by="MatrixRow.position"
+    )
+
+    __table_args__ = (
+        Index(
+            "uq_analyses_dedupe_key",
+            "dedupe_key",
+            unique=True,
+            postgresql_where=text("status IN ('queued', 'running', 'succeeded')"),
+            sqlite_where=text("status IN ('queued', 'running', 'succeeded')"),
+        ),
+        Index(
+            "ix_analyses_unfinished",
+            "id",
+            postgresql_where=text("status IN ('queued', 'running')"),
+            sqlite_where=text("status IN ('queued', 'running')"),
+        ),
+        Index("ix_analyses_created_at", "created_at", "id"),
+        Index("ix_analyses_model_id_finished_at", "model_id", "finished_at"),
+    )
+
+
+class LabelRow(Base):
+    """A name and a value that a caller hung on an analysis."""
+
+    __tablename__ = "analysis_labels"
+
+    analysis_id: Mapped[str] = mapped_column(ForeignKey("analyses.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    value: Mapped[str] = mapped_column(String(400))
+
+    __table_args__ = (Index("ix_analysis_labels_name_value", "name", "value"),)
+
+
+class MatrixRow(Base):
+    """The numbers of one analysed matrix."""
+
+    __tablename__ = "matrices"
+
+    analysis_id: Mapped[str] = mapped_column(ForeignKey("analyses.id", ondelete="CASCADE"), primary_key=True)
+    role: Mapped[str] = mapped_column(String(20), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer)  # 0 is the one that stands for the model
+
+    tensor: Mapped[str] = mapped_column(Text)
+    dtype: Mapped[str] = mapped_column(String(20))
+    digest: Mapped[str] = mapped_column(String(80))
+    rows: Mapped[int] = mapped_column(BigInteger)
+    dim: Mapped[int] = mapped_column(BigInteger)
+    rows_used: Mapped[int] = mapped_column(BigInteger)
+    rows_zero: Mapped[int] = mapped_column(BigInteger)
+    rows_nonfinite: Mapped[int] = mapped_column(BigInteger)
+
+    pairs: Mapped[int] = mapped_column(BigInteger)
+    cosine_mean: Mapped[float]
+    cosine_std: Mapped[float]
+    cosine_mean_square: Mapped[float]
+    cosine_mean_se: Mapped[float | None]
+    cosine_std_se: Mapped[float | None]
+    epsilon: Mapped[float]
+    epsilon_se: Mapped[float | None]
+    epsilon_random: Mapped[float]
+    epsilon_excess: Mapped[float]
+    epsilon_class: Mapped[str] = mapped_column(String(20))
+
+    capacity_status: Mapped[str] = mapped_column(String(20))
+    capacity_log10: Mapped[float | None]
+    capacity_log10_low: Mapped[float | None]
+    capacity_log10_high: Mapped[float | None]
+    vocabulary_directions: Mapped[int] = mapped_column(BigInteger)
+
+    norm_mean: Mapped[float]
+    norm_std: Mapped[float]
+    norm_min: Mapped[float]
+    norm_max: Mapped[float]
+    norm_median: Mapped[float]
+    represented_fraction: Mapped[float]
+    welch_floor: Mapped[float]
+    overlap_times_dim: Mapped[float]
+    effective_rank: Mapped[float]
+    feature_dimensionality: Mapped[float]
+    regime: Mapped[str] = mapped_column(String(20))
+
+    details: Mapped[dict[str, Any]]  # lists: rows left out, most and least overlapping rows
+
+
+class UploadRow(Base):
+    """A file that arrived over HTTP; its bytes lie in the blob store under their digest."""
+
+    __tablename__ = "uploads"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    filename: Mapped[str] = mapped_column(Text)
+    size: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(String(64), index=True)
+    format: Mapped[str] = mapped_column(String(20))
+    tensors: Mapped[list[Any]]
+    created_at: Mapped[datetime]
+    deleted_at: Mapped[datetime | None]

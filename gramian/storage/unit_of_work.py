@@ -1,0 +1,48 @@
+"""One transaction: opened once, committed once, with what must wait for the commit."""
+
+import zlib
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
+
+from gramian.storage.analyses import AnalysisRepository
+from gramian.storage.models import ModelRepository
+from gramian.storage.uploads import UploadRepository
+
+
+class UnitOfWork:
+    """Repositories over one session. Leaving the block commits, an exception rolls back; nobody else commits."""
+
+    def __init__(self, engine: Engine, *, writes: bool = True) -> None:
+        self._engine = engine.execution_options(writes=writes)
+        self._after_commit: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Self:
+        self.session = Session(self._engine, expire_on_commit=False)
+        self.analyses = AnalysisRepository(self.session)
+        self.models = ModelRepository(self.session)
+        self.uploads = UploadRepository(self.session)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self.session:
+            if kind is not None:
+                self.session.rollback()
+                return
+            self.session.commit()
+        for callback in self._after_commit:
+            callback()
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once the transaction is durable; never if it is rolled back."""
+        self._after_commit.append(callback)
+
+    def hold(self, name: str) -> None:
+        """Let no other writer that holds `name` go on until this transaction ends."""
+        if self._engine.dialect.name == "postgresql":  # SQLite admits one writer anyway
+            self.session.execute(select(func.pg_advisory_xact_lock(zlib.crc32(name.encode()))))

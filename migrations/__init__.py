@@ -1,0 +1,1 @@
+"""Alembic migrations, equal on SQLite and PostgreSQL. `gramian migrate` runs them."""
