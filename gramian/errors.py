@@ -15,11 +15,12 @@ class GramianError(Exception):
     code: ClassVar[str] = "error"
     title: ClassVar[str] = "Something went wrong"
     transient: ClassVar[bool] = False
+    advice: ClassVar[str] = "the message says what was found"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.advice
 
 
 # -- numbers --------------------------------------------------------------------------------------------------
@@ -30,6 +31,7 @@ class GeometryError(GramianError, ValueError):
 
     code = "undefined_geometry"
     title = "The quantity is not defined for this input"
+    advice = "check the values named in the message against the ranges it gives"
 
 
 class TooFewRows(GeometryError):
@@ -55,10 +57,13 @@ class WeightsError(GramianError):
 
     code = "invalid_weights"
     title = "The weights cannot be read"
+    advice = "check the file with the tool that wrote it, or name another"
 
 
 class InvalidWeights(WeightsError):
     """The bytes contradict their own format: truncated, overlapping, oversized, not what the name says."""
+
+    advice = "copy or download the whole file again; if it is still refused, write it anew with the safetensors library"
 
 
 class UnsupportedFormat(WeightsError):
@@ -125,6 +130,7 @@ class WeightFileNotFound(WeightsError):
 
     code = "weight_file_not_found"
     title = "A weight file is missing"
+    advice = "copy the missing file beside the others, or name the weight file itself"
 
 
 # -- sources --------------------------------------------------------------------------------------------------
@@ -135,26 +141,31 @@ class SourceError(GramianError):
 
     code = "source_error"
     title = "The source cannot be used"
+    advice = "check the source named in the request"
 
 
 class ModelNotFound(SourceError):
     code = "model_not_found"
     title = "The model was not found"
+    advice = "check the spelling of owner/name; a private model needs the operator's HF_TOKEN"
 
 
 class RevisionNotFound(SourceError):
     code = "revision_not_found"
     title = "The revision was not found"
+    advice = "name a branch, a tag or a commit that the model has"
 
 
 class ModelAccessDenied(SourceError):
     code = "model_access_denied"
     title = "The model is gated, private or disabled"
+    advice = "ask for access on the model's page; the operator sets HF_TOKEN to a token that has it"
 
 
 class InvalidModelId(SourceError):
     code = "invalid_model_id"
     title = "The model id is malformed"
+    advice = "an id is 'name' or 'owner/name' of letters, digits, '-', '_' and '.'"
 
 
 class HubUnavailable(SourceError):
@@ -163,6 +174,7 @@ class HubUnavailable(SourceError):
     code = "hub_unavailable"
     title = "The model hub is unavailable"
     transient = True
+    advice = "try again in a minute"
 
     def __init__(self, message: str, *, hint: str | None = None, retry_after: float | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -174,21 +186,25 @@ class HubProtocolError(SourceError):
 
     code = "hub_protocol_error"
     title = "The model hub sent an unusable answer"
+    advice = "check HF_ENDPOINT: it must lead to a model hub that serves byte ranges"
 
 
 class PathSourceDisabled(SourceError):
     code = "path_source_disabled"
     title = "Path sources are not enabled"
+    advice = "the operator sets GRAMIAN_PATH_ROOT; or upload the file"
 
 
 class PathNotAllowed(SourceError):
     code = "path_not_allowed"
     title = "The path is outside the permitted root"
+    advice = "give a path relative to the configured root, without '..'"
 
 
 class PathNotFound(SourceError):
     code = "path_not_found"
     title = "There is no such path"
+    advice = "give a path relative to the configured root, as it is spelled there"
 
 
 class SourceChanged(SourceError):
@@ -196,6 +212,7 @@ class SourceChanged(SourceError):
 
     code = "source_changed"
     title = "The source changed while it was read"
+    advice = "submit the analysis again once nothing writes to the source"
 
 
 # -- resources ------------------------------------------------------------------------------------------------
@@ -213,11 +230,13 @@ class NotFound(GramianError):
 class Conflict(GramianError):
     code = "conflict"
     title = "The resource's state does not allow this"
+    advice = "look at the resource, then decide"
 
 
 class InvalidCursor(GramianError):
     code = "invalid_cursor"
     title = "The cursor is not one of ours"
+    advice = "use next_cursor of the page before, unchanged"
 
 
 class InvalidParameter(GramianError):
@@ -225,6 +244,7 @@ class InvalidParameter(GramianError):
 
     code = "invalid_parameter"
     title = "A parameter is not acceptable"
+    advice = "GET /openapi.json describes the parameters"
 
     def __init__(self, pointer: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -234,22 +254,26 @@ class InvalidParameter(GramianError):
 class EmptyUpload(GramianError):
     code = "empty_upload"
     title = "The body is empty"
+    advice = "send the file's bytes as the request's body"
 
 
 class UploadTooLarge(GramianError):
     code = "upload_too_large"
     title = "The upload is larger than allowed"
+    advice = "upload only the vocabulary matrices"
 
 
 class UploadInterrupted(GramianError):
     code = "upload_interrupted"
     title = "The upload stopped before its end"
+    advice = "send the whole file again"
 
 
 class StorageFull(GramianError):
     code = "storage_full"
     title = "The data folder is nearly full"
     transient = True
+    advice = "free space in the data folder, then try again"
 
 
 class LeaseLost(GramianError):
@@ -257,3 +281,4 @@ class LeaseLost(GramianError):
 
     code = "lease_lost"
     title = "The analysis is run by another worker"
+    advice = "nothing: the other worker's result counts"

@@ -13,7 +13,7 @@ from gramian.analyses import ANSWERING, ENDED, Status
 from gramian.errors import LeaseLost, NotFound
 from gramian.storage.engine import database_epoch
 from gramian.storage.paging import Order, Page, fetch_page
-from gramian.storage.tables import AnalysisRow, LabelRow, MatrixRow
+from gramian.storage.tables import AnalysisRow, Base, LabelRow, MatrixRow
 
 #: The predicate of the unique index, letter by letter: databases infer the index from its text.
 ANSWERING_INDEX: TextClause = text("status IN ('queued', 'running', 'succeeded')")
@@ -42,8 +42,10 @@ class AnalysisRepository:
     # -- accepting and reading --
 
     def accept(self, analysis: AnalysisRow, labels: dict[str, str]) -> tuple[AnalysisRow, bool]:
-        """Insert, or find the analysis that already answers the question; True if it was inserted."""
-        dialect = postgresql if self.session.get_bind().dialect.name == "postgresql" else sqlite
+        """Insert, or find the analysis that already answers the question; True if it was inserted.
+
+        Labels are added to what is found, so that every caller finds it by its own; one that it has is kept.
+        """
         answering = AnalysisRow.status.in_([status.value for status in ANSWERING])
         values = {
             column.key: getattr(analysis, column.key)
@@ -51,23 +53,31 @@ class AnalysisRepository:
             if getattr(analysis, column.key) is not None
         }
         insert = (
-            dialect.insert(AnalysisRow)
+            self._insert(AnalysisRow)
             .values(values)
             .on_conflict_do_nothing(index_elements=["dedupe_key"], index_where=ANSWERING_INDEX)
             .returning(AnalysisRow.id)
         )
         while True:
             if inserted := self.session.execute(insert).scalar():
-                self.session.add_all(
-                    LabelRow(analysis_id=inserted, name=name, value=value) for name, value in labels.items()
-                )
-                self.session.flush()
-                return self.get(inserted), True
+                return self._labelled(self.get(inserted), labels), True
             existing = self.session.scalars(
                 select(AnalysisRow).where(AnalysisRow.dedupe_key == analysis.dedupe_key, answering)
             ).one_or_none()
             if existing:  # else it failed or was cancelled between the two statements: insert again
-                return existing, False
+                return self._labelled(existing, labels), False
+
+    def _labelled(self, analysis: AnalysisRow, labels: dict[str, str]) -> AnalysisRow:
+        for name, value in labels.items():
+            values = {"analysis_id": analysis.id, "name": name, "value": value}
+            self.session.execute(self._insert(LabelRow).values(values).on_conflict_do_nothing())
+        self.session.refresh(analysis, ["labels"])
+        return analysis
+
+    def _insert(self, table: type[Base]) -> sqlite.Insert | postgresql.Insert:
+        if self.session.get_bind().dialect.name == "postgresql":
+            return postgresql.insert(table)
+        return sqlite.insert(table)
 
     def get(self, id: str) -> AnalysisRow:
         row = self.session.get(AnalysisRow, id) if "\x00" not in id else None

@@ -183,6 +183,13 @@ def test_labels_narrow_the_list(engine: Engine, accept) -> None:
     assert [row.id for row in page.items] == [both]
 
 
+def test_a_second_caller_adds_labels_and_changes_none(engine: Engine, accept) -> None:
+    assert accept("a", labels={"team": "interp"}) == accept("a", labels={"team": "other", "run": "2"})
+    with UnitOfWork(engine, writes=False) as uow:
+        (row,) = search(uow).items
+    assert {label.name: label.value for label in row.labels} == {"team": "interp", "run": "2"}
+
+
 @pytest.mark.parametrize("cursor", ["?", "e30", "WyJpZCJd", "bnVsbA", "WyItY3JlYXRlZF9hdCIsICJub3QgYSBkYXRlIiwgIngiXQ"])
 def test_a_cursor_that_is_not_ours_is_refused(engine: Engine, cursor: str) -> None:
     with pytest.raises(InvalidCursor), UnitOfWork(engine, writes=False) as uow:

@@ -1,0 +1,1 @@
+"""The HTTP edge and the command line. No torch, no SQL."""

@@ -1,0 +1,5 @@
+"""`python -m service` is the `gramian` command."""
+
+from service.cli import main
+
+main()

@@ -1,0 +1,81 @@
+"""The application, composed in one place."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+import gramian
+from gramian.settings import Settings
+from gramian.storage.blobs import BlobStore
+from gramian.storage.engine import open_engine
+from service import problems
+from service.completions import Completions
+from service.dependencies import Services
+from service.dispatch import Dispatcher
+from service.operations import blob_folder
+from service.requests import RequestIds
+from service.routes import analyses, capacity, health, registry, uploads
+
+DESCRIPTION = """How much room for features is left in a language model's latent space, and how superposed its
+representations are. Ask for an analysis of a model id, a file or a folder; read exact numbers with their errors."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The service for these settings. Connections open with the first request and close at shutdown."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        engine = open_engine(settings.sqlalchemy_url)
+        services = Services(
+            settings=settings,
+            engine=engine,
+            blobs=BlobStore(blob_folder(settings.data_dir), reserve_bytes=settings.disk_reserve_bytes),
+            dispatcher=Dispatcher(settings),
+            completions=Completions(engine),
+        )
+        app.state.services = services
+        yield
+        await services.completions.close()
+        services.dispatcher.close()
+        engine.dispose()
+
+    app = FastAPI(
+        title="Gramian",
+        version=gramian.__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # the stock page loads its assets from a CDN
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    problems.install(app)
+    for module in (analyses, uploads, capacity, registry, health):
+        app.include_router(module.router)
+    app.add_middleware(RequestIds)
+    _describe_problems(app)
+    return app
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """Put the problem document's schema into the OpenAPI document, and let it stand for validation errors too."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, object]:
+        document = generate()
+        schemas = document["components"]["schemas"]
+        _, definitions = models_json_schema(
+            [(problems.Problem, "serialization")], ref_template="#/components/schemas/{model}"
+        )
+        schemas.update(definitions["$defs"])
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        for path in document["paths"].values():
+            for operation in path.values():
+                found = operation["responses"]
+                if "422" in found:
+                    found["422"] = problems.responses(422)[422]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

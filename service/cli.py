@@ -1,0 +1,129 @@
+"""The `gramian` command."""
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import gramian
+from gramian.settings import Settings
+
+app = typer.Typer(
+    help="How much room for features is left in a language model's latent space.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+DataDir = Annotated[Path | None, typer.Option(help="Folder for database and files (GRAMIAN_DATA_DIR).")]
+
+
+def main() -> None:
+    app()
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to bind (GRAMIAN_HOST).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to bind, 0 for a free one (GRAMIAN_PORT).")] = None,
+    data_dir: DataDir = None,
+    worker: Annotated[bool, typer.Option(help="Run a worker beside the API.")] = True,
+) -> None:
+    """Run the service: the API, a worker, and a Valkey of its own unless GRAMIAN_REDIS_URL names one."""
+    from service import embedded, instance
+
+    settings = _settings(host=host, port=port, data_dir=data_dir)
+    _log(settings)
+    try:
+        embedded.serve(settings, worker=worker)
+    except instance.ServiceRunning as error:
+        _fail(f"{error}; stop it, or choose another --data-dir", code=3)
+    except embedded.NotLoopback as error:
+        _fail(str(error), code=2)
+    except OSError as error:
+        _fail(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}", code=3)
+
+
+@app.command()
+def worker() -> None:
+    """Run one worker (needs GRAMIAN_REDIS_URL and, in a cluster, GRAMIAN_DATABASE_URL)."""
+    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606
+
+
+@app.command()
+def migrate(
+    revision: Annotated[str, typer.Option(help="Target; `base` empties the database.")] = "head",
+    down: Annotated[bool, typer.Option("--down", help="Go back to an older revision.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Bring the database to the newest schema (safe to run at any time, by several at once)."""
+    from gramian.storage import schema
+    from gramian.storage.engine import open_engine
+
+    engine = open_engine(_settings(data_dir=data_dir).sqlalchemy_url)
+    (schema.downgrade if down else schema.upgrade)(engine, revision)
+    engine.dispose()
+    typer.echo(f"the database is at {revision}")
+
+
+@app.command()
+def analyze(
+    source: Annotated[str, typer.Argument(help="A model id, a weight file, or a folder with a checkpoint.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the analysis as JSON.")] = False,
+    url: Annotated[str | None, typer.Option(help="A running service (GRAMIAN_URL); unset: start one.")] = None,
+    revision: Annotated[str, typer.Option(help="Branch, tag or commit of a model id.")] = "main",
+    input_tensor: Annotated[str | None, typer.Option(help="Name of the input embedding.")] = None,
+    output_tensor: Annotated[str | None, typer.Option(help="Name of the output embedding.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Analyse a model and print its numbers."""
+    from service import client
+
+    question = client.Question(source, revision=revision, input_tensor=input_tensor, output_tensor=output_tensor)
+    settings = _settings(data_dir=data_dir)
+    try:
+        with client.service_for(question, url=url or os.environ.get("GRAMIAN_URL"), settings=settings) as session:
+            analysis = session.analyse(question)
+    except client.ClientError as error:
+        _fail(str(error), code=error.exit_code)
+    if as_json:
+        typer.echo(json.dumps(analysis, indent=2, ensure_ascii=False))
+    else:
+        client.show(analysis, where=session.where(analysis))
+    if analysis["status"] != "succeeded":
+        raise typer.Exit(1)
+
+
+@app.command()
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    from service.app import create_app
+
+    typer.echo(json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(gramian.__version__)
+
+
+def _settings(**overrides: object) -> Settings:
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return Settings(**given)  # type: ignore[arg-type]
+
+
+def _log(settings: Settings) -> None:
+    form = "%(asctime)s %(levelname)s %(name)s %(message)s"
+    logging.basicConfig(level=settings.log_level, format=form, stream=sys.stderr)
+    for chatty in ("uvicorn", "alembic"):
+        logging.getLogger(chatty).setLevel("WARNING")
+
+
+def _fail(message: str, *, code: int) -> None:
+    typer.echo(f"gramian: {message}", err=True)
+    raise typer.Exit(code)

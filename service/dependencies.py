@@ -1,0 +1,81 @@
+"""What routes ask for: the composed services, a unit of work, loaded and checked resources."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request
+from pydantic import StringConstraints
+from sqlalchemy import Engine
+
+from gramian.settings import Settings
+from gramian.storage.blobs import BlobStore
+from gramian.storage.tables import AnalysisRow, UploadRow
+from gramian.storage.unit_of_work import UnitOfWork
+from service.completions import Completions
+from service.dispatch import Dispatcher
+
+WAIT_LIMIT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Services:
+    """Everything a request may need, composed once in `create_app`."""
+
+    settings: Settings
+    engine: Engine
+    blobs: BlobStore
+    dispatcher: Dispatcher
+    completions: Completions
+
+
+def services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found
+
+
+ServicesDep = Annotated[Services, Depends(services)]
+
+
+def reading(services: ServicesDep) -> Iterator[UnitOfWork]:
+    with UnitOfWork(services.engine, writes=False) as uow:
+        yield uow
+
+
+def writing(services: ServicesDep) -> Iterator[UnitOfWork]:
+    with UnitOfWork(services.engine) as uow:
+        yield uow
+
+
+# scope="function": the transaction ends before the response is sent, so that an answer is never ahead of its commit
+ReadingDep = Annotated[UnitOfWork, Depends(reading, scope="function")]
+WritingDep = Annotated[UnitOfWork, Depends(writing, scope="function")]
+
+
+def analysis(analysis_id: Annotated[str, Path(max_length=64)], uow: ReadingDep) -> AnalysisRow:
+    return uow.analyses.get(analysis_id)
+
+
+def upload(upload_id: Annotated[str, Path(max_length=64)], uow: ReadingDep) -> UploadRow:
+    return uow.uploads.get(upload_id)
+
+
+AnalysisDep = Annotated[AnalysisRow, Depends(analysis, scope="function")]
+UploadDep = Annotated[UploadRow, Depends(upload, scope="function")]
+
+# No name of ours holds a control character, and PostgreSQL text cannot hold NUL.
+Name = Annotated[str, StringConstraints(max_length=1024, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Cursor = Annotated[str | None, Query(max_length=4096, description="`next_cursor` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+def preferred_wait(
+    prefer: Annotated[str | None, Header(description="`wait=30` holds the answer, at most 60 s")] = None,
+) -> float:
+    """Seconds that the caller is willing to wait (RFC 7240)."""
+    found = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})", prefer or "", re.IGNORECASE)
+    return min(float(found[1]), WAIT_LIMIT_SECONDS) if found else 0.0
+
+
+WaitDep = Annotated[float, Depends(preferred_wait)]

@@ -1,0 +1,48 @@
+"""Telling the workers that there is something to do."""
+
+import logging
+
+from redis import Redis, RedisError
+from rq import Queue
+from rq.serializers import JSONSerializer
+
+from gramian.analyses import QUEUE, RUN_ANALYSIS
+from gramian.settings import Settings
+
+log = logging.getLogger("gramian.service")
+
+FAILURE_TTL_SECONDS = 300  # results and failures live in SQL
+
+
+class Dispatcher:
+    """Pushes analysis ids to the queue; the row is the truth, so a push that fails is made up for later."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.redis_url is None:
+            raise ValueError("the service needs GRAMIAN_REDIS_URL; `gramian serve` sets it to its own Valkey")
+        self._redis = Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
+        self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer)
+        self._timeout = settings.job_timeout_seconds
+
+    def push(self, analysis_id: str) -> None:
+        try:
+            self._queue.enqueue_call(
+                RUN_ANALYSIS,
+                args=(analysis_id,),
+                job_id=analysis_id,
+                timeout=self._timeout,
+                result_ttl=0,
+                failure_ttl=FAILURE_TTL_SECONDS,
+                description=analysis_id,
+            )
+        except RedisError as error:
+            log.warning("analysis %s: not pushed (%s), the reconcile loop will", analysis_id, type(error).__name__)
+
+    def is_reachable(self) -> bool:
+        try:
+            return bool(self._redis.ping())
+        except RedisError:
+            return False
+
+    def close(self) -> None:
+        self._redis.close()

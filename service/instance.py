@@ -1,0 +1,65 @@
+"""Which service owns a data folder, and how settings reach the processes that belong to it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gramian.settings import Settings
+
+FILE = "serve.json"
+
+
+class ServiceRunning(Exception):
+    """Another service owns the data folder."""
+
+    def __init__(self, data_dir: Path, url: str | None) -> None:
+        super().__init__(f"a service already runs on {data_dir}" + (f": {url}" if url else ""))
+        self.url = url
+
+
+@contextmanager
+def owned(data_dir: Path) -> Iterator[None]:
+    """One service a data folder: hold a lock on the file that tells others where it listens."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with (data_dir / FILE).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ServiceRunning(data_dir, running_service(data_dir)) from None
+        file.truncate(0)
+        yield
+        file.truncate(0)
+
+
+def announce(data_dir: Path, url: str) -> None:
+    """Tell where the service listens."""
+    (data_dir / FILE).write_text(json.dumps({"url": url, "pid": os.getpid()}))
+
+
+def running_service(data_dir: Path) -> str | None:
+    """The address of the service that owns the data folder, if one runs."""
+    try:
+        with (data_dir / FILE).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        try:
+            url = json.loads((data_dir / FILE).read_text())["url"]
+        except (ValueError, KeyError):
+            return None  # it is still starting
+        return str(url)
+    except OSError:
+        return None
+    return None
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The settings as a child process reads them."""
+    values = settings.model_dump(exclude_none=True, exclude={"hf_token", "hf_endpoint"})
+    found = {f"GRAMIAN_{name.upper()}": str(value) for name, value in values.items()}
+    found["HF_ENDPOINT"] = settings.hf_endpoint
+    if settings.hub_token:
+        found["HF_TOKEN"] = settings.hub_token
+    return os.environ | found

@@ -1,0 +1,139 @@
+"""What the service does, in domain terms: routes call these, the tests of the rules too."""
+
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from gramian.analyses import (
+    METHOD_VERSION,
+    EmbeddingSpec,
+    HubSource,
+    PathSource,
+    Status,
+    UploadSource,
+    dedupe_key,
+    new_id,
+)
+from gramian.errors import Conflict, PathSourceDisabled
+from gramian.storage import schema
+from gramian.storage.blobs import IncomingBlob
+from gramian.storage.tables import AnalysisRow, UploadRow
+from gramian.storage.unit_of_work import UnitOfWork
+from gramian.weights.formats import inspect_file
+from gramian.weights.hub import resolve_hub
+from gramian.weights.paths import resolve_path
+from service.dependencies import Services
+
+
+def submit_analysis(services: Services, spec: EmbeddingSpec, labels: dict[str, str]) -> tuple[AnalysisRow, bool]:
+    """Accept the question, or find the analysis that answers it; True if it is new.
+
+    The row is committed before its id is pushed. The Hub is asked before the transaction opens.
+    """
+    analysis = _resolve(services, spec)
+    with UnitOfWork(services.engine) as uow:
+        if isinstance(spec.source, UploadSource):
+            upload = uow.uploads.get(spec.source.upload_id)
+            uow.hold(upload.sha256)
+            analysis.upload_id, analysis.digest = upload.id, f"sha256:{upload.sha256}"
+            analysis.identity = {"sha256": upload.sha256, "filename": upload.filename}
+            analysis.dedupe_key = dedupe_key(spec, analysis.digest)
+        row, is_new = uow.analyses.accept(analysis, labels)
+        if is_new:
+            uow.after_commit(lambda: services.dispatcher.push(row.id))
+    return row, is_new
+
+
+def _resolve(services: Services, spec: EmbeddingSpec) -> AnalysisRow:
+    """A row for the question, pinned to what its source is at this moment."""
+    row = AnalysisRow(
+        id=new_id("an"),
+        kind=spec.kind,
+        status=Status.QUEUED,
+        spec=spec.model_dump(mode="json"),
+        created_at=datetime.now(UTC),
+        fence=0,
+        deliveries=0,
+        method_version=METHOD_VERSION,
+    )
+    settings = services.settings
+    match spec.source:
+        case HubSource(model_id=model_id, revision=revision):
+            hub = resolve_hub(
+                model_id,
+                revision,
+                endpoint=settings.hf_endpoint,
+                token=settings.hub_token or False,
+                timeout=settings.hub_timeout_seconds,
+            )
+            row.model_id, row.revision, row.commit = hub.model_id, revision, hub.commit
+            row.identity = asdict(hub)
+            row.dedupe_key = dedupe_key(spec, f"{hub.model_id}@{hub.commit}")
+        case PathSource(path=path):
+            if settings.path_root is None:
+                raise PathSourceDisabled(
+                    "this service reads no paths", hint="the operator sets GRAMIAN_PATH_ROOT; or upload the file"
+                )
+            found = resolve_path(settings.path_root, path)
+            row.identity = asdict(found)
+            row.dedupe_key = dedupe_key(spec, found.fingerprint)
+        case UploadSource():
+            pass  # read inside the transaction, so that it cannot be deleted in between
+    return row
+
+
+def store_upload(services: Services, incoming: IncomingBlob, filename: str) -> UploadRow:
+    """Check what arrived, give it its digest's name, and remember it."""
+    incoming.flush()
+    header = inspect_file(incoming.path, filename=filename)
+    upload = UploadRow(
+        id=new_id("upl"),
+        filename=filename,
+        size=incoming.size,
+        sha256=incoming.sha256,
+        format=header.format,
+        tensors=[
+            {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape)} for tensor in header.tensors
+        ],
+        created_at=datetime.now(UTC),
+    )
+    with UnitOfWork(services.engine) as uow:
+        uow.hold(upload.sha256)
+        incoming.publish()
+        uow.uploads.add(upload)
+    return upload
+
+
+def delete_upload(services: Services, uow: UnitOfWork, upload: UploadRow) -> None:
+    """Forget an upload, and its bytes if no other upload has the same."""
+    uow.hold(upload.sha256)
+    if uow.analyses.uses_upload(upload.id):
+        raise Conflict(
+            f"upload {upload.id!r} is being analysed", hint="wait for the analysis to end, then delete the upload"
+        )
+    uow.uploads.delete(upload)
+    if not uow.uploads.holds(upload.sha256):
+        services.blobs.delete(upload.sha256)
+
+
+def readiness(services: Services) -> list[tuple[str, bool]]:
+    """What the service needs, and whether it is there."""
+    return [
+        ("database", _answers(services)),
+        ("queue", services.dispatcher.is_reachable()),
+        ("data_folder", os.access(services.settings.data_dir, os.W_OK)),
+    ]
+
+
+def _answers(services: Services) -> bool:
+    try:
+        return schema.is_current(services.engine)
+    except SQLAlchemyError:
+        return False
+
+
+def blob_folder(data_dir: Path) -> Path:
+    return data_dir / "blobs"

@@ -1,0 +1,192 @@
+"""Every error answer is a problem document (RFC 9457); this is the one table from errors to statuses."""
+
+import http
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from gramian import errors
+
+log = logging.getLogger("gramian.service")
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUS: Mapping[type[errors.GramianError], int] = {
+    errors.GeometryError: 422,
+    errors.WeightsError: 422,
+    errors.SourceError: 422,
+    errors.ModelNotFound: 404,
+    errors.RevisionNotFound: 404,
+    errors.ModelAccessDenied: 403,
+    errors.HubUnavailable: 503,
+    errors.HubProtocolError: 502,
+    errors.PathNotFound: 404,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.InvalidCursor: 422,
+    errors.InvalidParameter: 422,
+    errors.EmptyUpload: 422,
+    errors.UploadTooLarge: 413,
+    errors.UploadInterrupted: 408,
+    errors.StorageFull: 507,
+}
+
+HINTS = {
+    400: "check the syntax of the request",
+    404: "GET /openapi.json lists every path",
+    405: "GET /openapi.json lists the methods of every path",
+    413: "send less, or ask the operator to raise the limit",
+}
+
+
+class FieldError(BaseModel):
+    pointer: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """What went wrong, for people (`detail`, `hint`) and programs (`code`)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    code: str
+    hint: str | None = None
+    errors: list[FieldError] = []
+    candidates: list[str] | None = None
+    request_id: str | None = None
+
+
+def responses(*statuses: int, more: dict[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI declaration of the problems that a route can answer with."""
+    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"description": http.HTTPStatus(status).phrase, "content": {MEDIA_TYPE: schema}} for status in statuses
+    }
+    return found | (more or {})
+
+
+def problem_type(code: str) -> str:
+    return f"urn:gramian:problem:{code}"
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the application with a problem document."""
+    app.add_exception_handler(errors.GramianError, _gramian_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _defect)
+
+
+def status_of(error: errors.GramianError) -> int:
+    """The most specific class of the error that the table knows decides."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def _gramian_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, errors.GramianError)  # noqa: S101
+    pointer = getattr(error, "pointer", None)
+    headers = {}
+    if error.transient:
+        headers["Retry-After"] = str(int(getattr(error, "retry_after", None) or 10))
+    return _answer(
+        request,
+        status=status_of(error),
+        code=error.code,
+        title=error.title,
+        detail=error.message,
+        hint=error.hint,
+        field_errors=[FieldError(pointer=pointer, detail=error.message)] if pointer else [],
+        candidates=list(getattr(error, "candidates", ())) or None,
+        headers=headers,
+    )
+
+
+def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    found = [FieldError(pointer=_pointer(item["loc"]), detail=_sentence(item)) for item in error.errors()]
+    malformed = any(item["type"] == "json_invalid" for item in error.errors())
+    return _answer(
+        request,
+        status=400 if malformed else 422,
+        code="malformed_json" if malformed else "invalid_request",
+        title="The body is not JSON" if malformed else "The request is not valid",
+        detail="; ".join(f"{item.pointer}: {item.detail}" for item in found[:5]),
+        hint="correct the fields named under errors; GET /openapi.json describes them",
+        field_errors=found,
+    )
+
+
+def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101
+    phrase = http.HTTPStatus(error.status_code).phrase
+    return _answer(
+        request,
+        status=error.status_code,
+        code=phrase.lower().replace(" ", "_"),
+        title=phrase,
+        detail=f"{request.method} {request.url.path}: {error.detail}",
+        hint=HINTS.get(error.status_code),
+        headers=dict(error.headers or {}),
+    )
+
+
+def _defect(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _answer(
+        request,
+        status=500,
+        code="internal_error",
+        title="Gramian failed",
+        detail="an error inside the service; its log has the trace under this request id",
+        hint="please report it with the request id",
+    )
+
+
+def _answer(
+    request: Request,
+    *,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    hint: str | None,
+    field_errors: Sequence[FieldError] = (),
+    candidates: list[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    problem = Problem(
+        type=problem_type(code),
+        title=title,
+        status=status,
+        detail=detail,
+        instance=request.url.path,
+        code=code,
+        hint=hint,
+        errors=list(field_errors),
+        candidates=candidates,
+        request_id=request.scope.get("request_id"),
+    )
+    body = problem.model_dump(exclude_none=True)
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def _pointer(location: Sequence[str | int]) -> str:
+    """A JSON pointer into the body, or `/name` of a parameter."""
+    parts = list(location[1:] if location and location[0] in ("body", "query", "path", "header") else location)
+    if parts[:1] == ["source"] and len(parts) > 2:
+        del parts[1]  # the variant of the source, which the body does not have as a level
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts) or "/"
+
+
+def _sentence(item: Mapping[str, Any]) -> str:
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]

@@ -1,0 +1,1 @@
+"""Thin routes: parse, one call, return."""

@@ -1,0 +1,96 @@
+"""Analyses: ask, look, list."""
+
+import hashlib
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from gramian.analyses import ENDED, Status
+from gramian.storage.unit_of_work import UnitOfWork
+from service import operations
+from service.dependencies import AnalysisDep, Cursor, Limit, Name, ReadingDep, Services, ServicesDep, WaitDep
+from service.problems import responses
+from service.schemas import Analysis, AnalysisList, AnalysisRequest
+
+RETRY_AFTER_SECONDS = 1
+BODY_LIMIT_BYTES = 1024**2
+
+router = APIRouter(prefix="/v1/analyses", tags=["analyses"])
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Analysis,
+    max_body_size=BODY_LIMIT_BYTES,
+    responses=responses(
+        *(400, 403, 404, 413, 422, 502, 503),
+        more={200: {"model": Analysis, "description": "The answer was known, or ended while you waited"}},
+    ),
+)
+async def create_analysis(
+    body: AnalysisRequest, request: Request, response: Response, services: ServicesDep, wait: WaitDep
+) -> Analysis:
+    """Ask for an analysis. The same question asked again gets the analysis that answers it."""
+    row, is_new = await run_in_threadpool(operations.submit_analysis, services, body.spec(), body.labels)
+    if wait and row.status not in ENDED:
+        await services.completions.wait(row.id, seconds=wait)
+        row = await run_in_threadpool(_read, services, row.id)
+        response.headers["Preference-Applied"] = f"wait={wait:.0f}"
+    response.headers["Location"] = str(request.app.url_path_for("get_analysis", analysis_id=row.id))
+    if row.status in ENDED or not is_new:
+        response.status_code = 200
+    if row.status not in ENDED:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return Analysis.from_row(row, deduplicated=not is_new)
+
+
+@router.get(
+    "/{analysis_id}", response_model=Analysis, responses=responses(404, more={304: {"description": "Unchanged"}})
+)
+def get_analysis(analysis: AnalysisDep, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """One analysis; `ETag` changes with every change of it."""
+    body = Analysis.from_row(analysis).model_dump_json(by_alias=True).encode()
+    headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
+    if analysis.status not in ENDED:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if if_none_match and any(
+        tag.strip().removeprefix("W/") in (headers["ETag"], "*") for tag in if_none_match.split(",")
+    ):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@router.get("", responses=responses(422))
+def list_analyses(
+    uow: ReadingDep,
+    kind: Name | None = None,
+    status: Status | None = None,
+    model_id: Name | None = None,
+    label: Annotated[list[Name] | None, Query(description="`name` or `name:value`; repeat to narrow down")] = None,
+    sort: Name = "-created_at",
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> AnalysisList:
+    """Analyses, newest first unless sorted otherwise (`created_at`, `finished_at`, `id`)."""
+    page = uow.analyses.search(
+        kind=kind,
+        status=status,
+        model_id=model_id,
+        labels=[_label(text) for text in label or ()],
+        sort=sort,
+        cursor=cursor,
+        limit=limit,
+    )
+    return AnalysisList(items=[Analysis.from_row(row) for row in page.items], next_cursor=page.next_cursor)
+
+
+def _label(text: str) -> tuple[str, str | None]:
+    name, colon, value = text.partition(":")
+    return name, value if colon else None
+
+
+def _read(services: Services, analysis_id: str):  # type: ignore[no-untyped-def]
+    with UnitOfWork(services.engine, writes=False) as uow:
+        return uow.analyses.get(analysis_id)

@@ -1,0 +1,26 @@
+"""Is it alive, is it ready."""
+
+from fastapi import APIRouter, Response
+
+import gramian
+from service import operations
+from service.dependencies import ServicesDep
+from service.schemas import Check, Liveness, Readiness
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez")
+async def livez() -> Liveness:
+    """The process answers; nothing else is asked."""
+    return Liveness(status="alive", version=gramian.__version__)
+
+
+@router.get("/readyz", responses={503: {"model": Readiness, "description": "Something it needs does not answer"}})
+def readyz(services: ServicesDep, response: Response) -> Readiness:
+    """Whether requests can be served: database at the right version, queue, data folder."""
+    checks = [Check(name=name, ok=ok) for name, ok in operations.readiness(services)]
+    ready = all(check.ok for check in checks)
+    response.status_code = 200 if ready else 503
+    response.headers["Cache-Control"] = "no-store"
+    return Readiness(status="ready" if ready else "not_ready", checks=checks)

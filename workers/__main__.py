@@ -1,0 +1,59 @@
+"""`python -m workers`: one RQ worker and its reconcile loop. The command line starts it by this name."""
+
+import logging
+import platform
+import subprocess
+import sys
+import time
+
+import torch
+from rq import SpawnWorker, Worker
+from rq.serializers import JSONSerializer
+
+from gramian.settings import Settings
+from gramian.storage import schema
+from gramian.storage.engine import open_engine
+from workers import jobs
+from workers.logs import log_to_stderr
+from workers.queue import connect, open_queue
+
+log = logging.getLogger("gramian.worker")
+
+SCHEMA_WAIT_SECONDS = 60
+
+
+def main() -> None:
+    settings = Settings()
+    log_to_stderr(settings.log_level)
+    if settings.redis_url is None:
+        sys.exit("gramian worker: set GRAMIAN_REDIS_URL, or run `gramian serve`, which has its own")
+    if not _schema_arrives(settings):
+        sys.exit("gramian worker: the database is not at this version's schema; run `gramian migrate`")
+    helper = subprocess.Popen([sys.executable, "-m", "workers.reconcile"])
+    # torch and the job are imported before the fork, so that a job starts at once; nothing is computed here, since
+    # threads do not survive a fork.
+    log.debug("worker with torch %s runs %s", torch.__version__, jobs.run_analysis.__name__)
+    connection = connect(settings.redis_url)
+    worker_class = SpawnWorker if platform.system() == "Darwin" else Worker  # fork and Accelerate do not mix
+    worker = worker_class([open_queue(connection)], connection=connection, serializer=JSONSerializer)
+    worker.log_job_description = False
+    worker.work(logging_level="WARNING")
+    helper.terminate()
+    helper.wait()
+
+
+def _schema_arrives(settings: Settings) -> bool:
+    """Wait for whoever migrates; workers and service often start together."""
+    engine = open_engine(settings.sqlalchemy_url)
+    try:
+        for _ in range(SCHEMA_WAIT_SECONDS):
+            if schema.is_current(engine):
+                return True
+            time.sleep(1)
+        return False
+    finally:
+        engine.dispose()
+
+
+if __name__ == "__main__":
+    main()

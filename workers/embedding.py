@@ -1,0 +1,229 @@
+"""The embedding analysis: from a source to the numbers of its vocabulary matrices."""
+
+import hashlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gramian.analyses import EmbeddingSpec
+from gramian.answers import matrix_capacity
+from gramian.errors import PathSourceDisabled, SourceChanged
+from gramian.geometry.capacity import vocabulary_directions
+from gramian.geometry.measurement import MatrixGeometry, RankedRow, measure_matrix
+from gramian.settings import Settings
+from gramian.storage.analyses import Outcome
+from gramian.storage.blobs import BlobStore
+from gramian.storage.tables import MatrixRow
+from gramian.weights.hub import HubIdentity, HubSource
+from gramian.weights.paths import PathIdentity, check_unchanged
+from gramian.weights.sources import FileSource, FolderSource, WeightSource
+from gramian.weights.tensors import StoredMatrix
+from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
+from workers.progress import Progress
+
+BLOCK_BYTES = 8 * 1024**2  # of float32 rows read at once: enough for disk and product alike, little in memory
+LISTED_ROWS = 100  # rows left out that are named; all are counted
+
+# The parts of the whole, for the progress bar: fetching is most of it where bytes come over a network.
+FETCH_SHARE = 0.5
+
+
+def measure_embedding(
+    analysis_id: str,
+    spec: EmbeddingSpec,
+    identity: dict[str, Any],
+    *,
+    settings: Settings,
+    spool: Path,
+    progress: Progress,
+) -> Outcome:
+    """Read the vocabulary matrices and measure each; everything that the finished analysis stores."""
+    device = choose_device(settings)
+    progress("resolve", 0.0, "reading the checkpoint's header")
+    with open_source(spec, identity, settings=settings, spool=spool) as source:
+        vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress))
+        tied = vocabulary.tying.finding != "untied"
+        matrices = []
+        for position, (role, matrix) in enumerate(vocabulary.matrices):
+            share = (1.0 - FETCH_SHARE) / len(vocabulary.matrices)
+            watch = _measuring(progress, matrix, start=FETCH_SHARE + position * share, share=share)
+            geometry = measure_matrix(_Blocks(matrix, device), rows=matrix.rows, dim=matrix.dim, progress=watch)
+            progress("digest", FETCH_SHARE + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
+            matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, tied=tied))
+        bytes_fetched = source.bytes_fetched
+        if spec.source.type == "path":
+            check_unchanged(_root(settings), PathIdentity(**identity))
+    progress.close()
+    return Outcome(
+        matrices=matrices,
+        digest=_digest(identity, matrices),
+        tying={name: getattr(vocabulary.tying, name) for name in ("flag", "finding", "reason")},
+        warnings=_warnings(vocabulary),
+        device=_device_name(device),
+        torch_version=str(torch.__version__),
+        seconds=progress.seconds,
+        bytes_fetched=bytes_fetched,
+    )
+
+
+def open_source(spec: EmbeddingSpec, identity: dict[str, Any], *, settings: Settings, spool: Path) -> WeightSource:
+    """The weights that were meant when the analysis was accepted."""
+    match spec.source.type:
+        case "hub":
+            return HubSource(
+                HubIdentity(**identity),
+                endpoint=settings.hf_endpoint,
+                token=settings.hub_token or False,
+                spool_dir=spool,
+            )
+        case "upload":
+            path = BlobStore(settings.data_dir / "blobs").path(identity["sha256"])
+            if not path.is_file():
+                raise SourceChanged("the upload was deleted before it was read", hint="upload the file again")
+            return FileSource(path, filename=identity["filename"])
+        case "path":
+            root, wanted = _root(settings), PathIdentity(**identity)
+            check_unchanged(root, wanted)
+            path = root / wanted.path
+            return FolderSource(path, root) if path.is_dir() else FileSource(path)
+
+
+def choose_device(settings: Settings) -> torch.device:
+    """The device that the settings name; `auto` takes a GPU where there is one."""
+    if settings.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(settings.device)
+
+
+class _Blocks:
+    """A stored matrix as blocks on the device; every iteration reads it again."""
+
+    def __init__(self, matrix: StoredMatrix, device: torch.device) -> None:
+        self._blocks = matrix.blocks(max(1, BLOCK_BYTES // (4 * matrix.dim)))
+        self._device = device
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        for block in self._blocks:
+            yield torch.from_numpy(block).to(self._device)
+
+
+def matrix_row(
+    analysis_id: str, position: int, role: str, matrix: StoredMatrix, geometry: MatrixGeometry, *, tied: bool
+) -> MatrixRow:
+    """The measured numbers as they are stored."""
+    moments, errors, census = geometry.moments, geometry.standard_errors, geometry.census
+    vocabulary = vocabulary_directions(census.used, tied=tied)
+    capacity = matrix_capacity(matrix.dim, moments.epsilon, epsilon_se=errors.epsilon, vocabulary=vocabulary)
+    low, high = capacity["interval_log10"] or (None, None)
+    return MatrixRow(
+        analysis_id=analysis_id,
+        role=role,
+        position=position,
+        tensor=matrix.name,
+        dtype=matrix.dtype,
+        digest=f"sha256:{matrix.sha256()}",
+        rows=matrix.rows,
+        dim=matrix.dim,
+        rows_used=census.used,
+        rows_zero=census.zero,
+        rows_nonfinite=census.nonfinite,
+        pairs=moments.pairs,
+        cosine_mean=moments.mean,
+        cosine_std=moments.std,
+        cosine_mean_square=moments.mean_square,
+        cosine_mean_se=errors.mean,
+        cosine_std_se=errors.std,
+        epsilon=moments.epsilon,
+        epsilon_se=errors.epsilon,
+        epsilon_random=geometry.random_epsilon,
+        epsilon_excess=geometry.epsilon_excess,
+        epsilon_class=geometry.epsilon_class,
+        capacity_status=capacity["status"],
+        capacity_log10=capacity["log10_directions"],
+        capacity_log10_low=low,
+        capacity_log10_high=high,
+        vocabulary_directions=vocabulary,
+        norm_mean=geometry.norms.mean,
+        norm_std=geometry.norms.std,
+        norm_min=geometry.norms.min,
+        norm_max=geometry.norms.max,
+        norm_median=geometry.norms.median,
+        represented_fraction=geometry.represented_fraction,
+        welch_floor=geometry.welch_floor,
+        overlap_times_dim=geometry.overlap_times_dim,
+        effective_rank=geometry.effective_rank,
+        feature_dimensionality=geometry.feature_dimensionality,
+        regime=geometry.regime.name,
+        details={
+            "capacity": capacity,
+            "regime_basis": {
+                "represented_fraction": geometry.regime.represented_fraction,
+                "dims_per_row": geometry.regime.dims_per_row,
+                "overlap_times_dim": geometry.regime.overlap_times_dim,
+            },
+            "hygiene": {
+                "zero_rows": census.zero_rows[:LISTED_ROWS].tolist(),
+                "nonfinite_rows": census.nonfinite_rows[:LISTED_ROWS].tolist(),
+                "listed_at_most": LISTED_ROWS,
+                "products": geometry.products,
+            },
+            "tokens": {
+                "most_overlapping": _ranked(geometry.most_overlapping),
+                "least_overlapping": _ranked(geometry.least_overlapping),
+            },
+        },
+    )
+
+
+def _ranked(rows: tuple[RankedRow, ...]) -> list[dict[str, Any]]:
+    return [{"row": row.row, "mean_square": row.mean_square, "mean": row.mean} for row in rows]
+
+
+def _names(spec: EmbeddingSpec) -> TensorNames | None:
+    return TensorNames(input=spec.tensors.input, output=spec.tensors.output) if spec.tensors else None
+
+
+def _root(settings: Settings) -> Path:
+    if settings.path_root is None:
+        raise PathSourceDisabled(
+            "this worker reads no paths", hint="the operator sets GRAMIAN_PATH_ROOT for API and workers alike"
+        )
+    return settings.path_root.resolve()
+
+
+def _digest(identity: dict[str, Any], matrices: list[MatrixRow]) -> str:
+    """Of the uploaded file; elsewhere of the bytes that were read."""
+    if "sha256" in identity:
+        return f"sha256:{identity['sha256']}"
+    if len(matrices) == 1:
+        return matrices[0].digest
+    return "sha256:" + hashlib.sha256("\n".join(matrix.digest for matrix in matrices).encode()).hexdigest()
+
+
+def _warnings(vocabulary: Vocabulary) -> list[dict[str, str]]:
+    return [{"code": code, "message": message} for code, message in vocabulary.warnings]
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def _fetching(progress: Progress) -> Callable[[int, int], None]:
+    def watch(done: int, total: int) -> None:
+        progress("fetch", FETCH_SHARE * done / max(total, 1), f"fetched {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+
+    return watch
+
+
+def _measuring(progress: Progress, matrix: StoredMatrix, *, start: float, share: float) -> Callable[[str, float], None]:
+    halves = {"gram": 0.0, "rows": 0.5}
+
+    def watch(stage: str, fraction: float) -> None:
+        rows = math.floor(fraction * matrix.rows)
+        words = f"{matrix.name}: {rows:,} of {matrix.rows:,} rows"
+        progress(stage, start + share * (halves[stage] + fraction / 2), words)
+
+    return watch

@@ -1,0 +1,76 @@
+"""The loop that loses nothing: what waits without a message is pushed, what crashed is pushed again or buried."""
+
+import logging
+import signal
+import threading
+
+from redis import RedisError
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from gramian.lifetime import end_with_parent
+from gramian.settings import Settings
+from gramian.storage.engine import open_engine
+from gramian.storage.unit_of_work import UnitOfWork
+from workers.logs import log_to_stderr
+from workers.queue import connect, is_waiting, open_queue, push
+
+log = logging.getLogger("gramian.reconcile")
+
+SEEN_SECONDS = 60.0  # a message known to be in Redis is looked for again after so long
+
+
+def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
+    """One round; returns how many messages were sent."""
+    sent = 0
+    with connect(redis_url) as connection:
+        queue = open_queue(connection)
+        with UnitOfWork(engine) as uow:
+            uow.hold("reconcile")
+            attended = []
+            for analysis in uow.analyses.unattended(seconds=SEEN_SECONDS):
+                if analysis.status == "running" and analysis.deliveries >= settings.max_deliveries:
+                    if uow.analyses.bury(analysis.id, analysis.fence, poisoned(analysis.deliveries)):
+                        log.warning("analysis %s took its process down %d times", analysis.id, analysis.deliveries)
+                    continue
+                if not is_waiting(queue, analysis.id):
+                    push(queue, analysis.id, settings=settings)
+                    sent += 1
+                attended.append(analysis.id)
+            uow.analyses.mark_pushed(attended)
+    return sent
+
+
+def poisoned(deliveries: int) -> dict[str, str]:
+    return {
+        "code": "worker_died",
+        "title": "The analysis took its worker down",
+        "detail": f"the process that ran it ended {deliveries} times without an answer",
+        "hint": "the usual cause is memory: try a worker with more; the workers' logs name the signal",
+    }
+
+
+def main() -> None:
+    """Reconcile until SIGTERM or SIGINT, or until the worker that started this is gone."""
+    end_with_parent()
+    settings = Settings()
+    log_to_stderr(settings.log_level)
+    if settings.redis_url is None:
+        raise SystemExit("set GRAMIAN_REDIS_URL: there is nothing to push to")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    engine = open_engine(settings.sqlalchemy_url)
+    while True:
+        try:
+            if sent := reconcile(engine, settings.redis_url, settings):
+                log.info("pushed %d analyses again", sent)
+        except (SQLAlchemyError, RedisError) as error:
+            log.warning("could not reconcile just now: %s", type(error).__name__)
+        if stop.wait(settings.reconcile_seconds):
+            break
+    engine.dispose()
+
+
+if __name__ == "__main__":
+    main()
