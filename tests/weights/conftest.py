@@ -1,0 +1,37 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import stamina
+
+from tests.hub.loopback import LoopbackHub
+
+
+@pytest.fixture(autouse=True)
+def retries_without_waiting() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=4, cap=True):
+        yield
+
+
+@pytest.fixture(scope="session")
+def running_hub() -> Iterator[LoopbackHub]:
+    with LoopbackHub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(running_hub: LoopbackHub) -> LoopbackHub:
+    running_hub.reset()
+    running_hub.tokens.clear()
+    return running_hub
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def write(content: bytes, name: str = "model.safetensors") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    return write
