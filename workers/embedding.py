@@ -19,7 +19,7 @@ from gramian.storage.blobs import BlobStore
 from gramian.storage.tables import MatrixRow
 from gramian.weights.hub import HubIdentity, HubSource
 from gramian.weights.paths import PathIdentity, check_unchanged
-from gramian.weights.sources import FileSource, FolderSource, WeightSource
+from gramian.weights.sources import FileSource, WeightSource, open_path
 from gramian.weights.tensors import StoredMatrix
 from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
 from workers.progress import Progress
@@ -45,7 +45,7 @@ def measure_embedding(
     progress("resolve", 0.0, "reading the checkpoint's header")
     with open_source(spec, identity, settings=settings, spool=spool) as source:
         vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress))
-        tied = vocabulary.tying.finding != "untied"
+        tied = vocabulary.tying.finding not in ("untied", "not_compared")
         matrices = []
         for position, (role, matrix) in enumerate(vocabulary.matrices):
             share = (1.0 - FETCH_SHARE) / len(vocabulary.matrices)
@@ -85,10 +85,7 @@ def open_source(spec: EmbeddingSpec, identity: dict[str, Any], *, settings: Sett
                 raise SourceChanged("the upload was deleted before it was read", hint="upload the file again")
             return FileSource(path, filename=identity["filename"])
         case "path":
-            root, wanted = _root(settings), PathIdentity(**identity)
-            check_unchanged(root, wanted)
-            path = root / wanted.path
-            return FolderSource(path, root) if path.is_dir() else FileSource(path)
+            return open_path(_root(settings), PathIdentity(**identity))
 
 
 def choose_device(settings: Settings) -> torch.device:

@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import stamina
+from rq.timeouts import JobTimeoutException
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
@@ -24,6 +26,8 @@ from workers.embedding import measure_embedding
 from workers.progress import Progress
 
 log = logging.getLogger("gramian.worker")
+
+STORE_SECONDS = 120  # a finished result waits so long for a database that is away
 
 
 def run_analysis(analysis_id: str) -> None:
@@ -55,6 +59,9 @@ def _run(analysis: AnalysisRow, fence: int, progress: Progress, engine: Engine, 
     except GramianError as failure:
         log.info("analysis %s failed: %s", analysis.id, failure.message)
         answer = describe(failure)
+    except JobTimeoutException:
+        log.warning("analysis %s ran longer than %d s", analysis.id, settings.job_timeout_seconds)
+        answer = timed_out(settings.job_timeout_seconds)
     except MemoryError:
         log.exception("analysis %s ran out of memory", analysis.id)
         answer = OUT_OF_MEMORY
@@ -68,7 +75,7 @@ def _run(analysis: AnalysisRow, fence: int, progress: Progress, engine: Engine, 
         log.warning("analysis %s: attempt %d has nothing left to store", analysis.id, fence)
 
 
-@stamina.retry(on=OperationalError, attempts=12, timeout=120)
+@stamina.retry(on=OperationalError, attempts=None, timeout=STORE_SECONDS)
 def _store(engine: Engine, analysis_id: str, fence: int, answer: Outcome | dict[str, Any]) -> None:
     with UnitOfWork(engine) as uow:
         if isinstance(answer, Outcome):
@@ -79,7 +86,7 @@ def _store(engine: Engine, analysis_id: str, fence: int, answer: Outcome | dict[
 
 def _measure(analysis: AnalysisRow, fence: int, progress: Progress, settings: Settings) -> Outcome:
     spec = EmbeddingSpec.model_validate(analysis.spec)
-    spool = settings.data_dir / "spool" / f"{analysis.id}-{fence}"
+    spool = spool_folder(settings) / f"{analysis.id}-{fence}"
     spool.mkdir(parents=True)
     try:
         return measure_embedding(
@@ -87,6 +94,18 @@ def _measure(analysis: AnalysisRow, fence: int, progress: Progress, settings: Se
         )
     finally:
         shutil.rmtree(spool)
+
+
+def spool_folder(settings: Settings) -> Path:
+    return settings.data_dir / "spool"
+
+
+def sweep_spool(settings: Settings) -> None:
+    """Remove what killed runs have fetched: folders older than any run may be."""
+    oldest = time.time() - settings.job_timeout_seconds - 60
+    for folder in spool_folder(settings).glob("*"):
+        if folder.stat().st_mtime < oldest:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -120,6 +139,15 @@ def describe(failure: GramianError) -> dict[str, Any]:
     if candidates := getattr(failure, "candidates", None):
         facts["candidates"] = list(candidates)
     return facts
+
+
+def timed_out(seconds: int) -> dict[str, Any]:
+    return {
+        "code": "timed_out",
+        "title": "The analysis ran too long",
+        "detail": f"it was stopped after {seconds} s",
+        "hint": "the operator's limit is GRAMIAN_JOB_TIMEOUT_SECONDS",
+    }
 
 
 OUT_OF_MEMORY = {

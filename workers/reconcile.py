@@ -17,8 +17,6 @@ from workers.queue import connect, is_waiting, open_queue, push
 
 log = logging.getLogger("gramian.reconcile")
 
-SEEN_SECONDS = 60.0  # a message known to be in Redis is looked for again after so long
-
 
 def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
     """One round; returns how many messages were sent."""
@@ -28,7 +26,7 @@ def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
         with UnitOfWork(engine) as uow:
             uow.hold("reconcile")
             attended = []
-            for analysis in uow.analyses.unattended(seconds=SEEN_SECONDS):
+            for analysis in uow.analyses.unattended(seconds=settings.lease_seconds):
                 if analysis.status == "running" and analysis.deliveries >= settings.max_deliveries:
                     if uow.analyses.bury(analysis.id, analysis.fence, poisoned(analysis.deliveries)):
                         log.warning("analysis %s took its process down %d times", analysis.id, analysis.deliveries)

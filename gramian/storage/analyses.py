@@ -178,7 +178,7 @@ class AnalysisRepository:
     # -- reconciling --
 
     def unattended(self, *, seconds: float, limit: int = 500) -> list[AnalysisRow]:
-        """What waits longer than `seconds` without a known message, and what runs under an expired lease."""
+        """What waits and had no message `seconds` ago, and what runs under an expired lease."""
         now = database_epoch()
         stale = or_(AnalysisRow.pushed_at.is_(None), AnalysisRow.pushed_at < now - seconds)
         waiting = and_(_has(Status.QUEUED), stale)

@@ -35,6 +35,11 @@ class BlobStore:
                 hint="delete uploads that are no longer needed, or give the data folder more room",
             )
 
+    def sweep(self) -> None:
+        """Remove what an upload that was cut off by a crash has left. Only while nothing is being received."""
+        for leftover in (self.root / "incoming").glob("*"):
+            leftover.unlink(missing_ok=True)
+
     def delete(self, sha256: str) -> None:
         self.path(sha256).unlink(missing_ok=True)
 

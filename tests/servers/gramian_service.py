@@ -13,6 +13,8 @@ from typing import Any
 import httpx2
 import psutil
 
+from gramian.lifetime import attached
+
 
 class ServiceProcess:
     """`gramian serve` on a free loopback port; a client for it; what it printed."""
@@ -24,7 +26,9 @@ class ServiceProcess:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("GRAMIAN_", "HF_"))}
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "service", "serve", "--port", "0", "--data-dir", str(data_dir), *arguments],
+                attached(
+                    [sys.executable, "-m", "service", "serve", "--port", "0", "--data-dir", str(data_dir), *arguments]
+                ),
                 env=clean | dict(env or {}),
                 stdout=output,
                 stderr=output,

@@ -131,10 +131,15 @@ def test_the_reconcile_list_holds_what_waits_unseen_and_what_was_orphaned(engine
 def test_a_rolled_back_unit_leaves_nothing_and_calls_nobody(engine: Engine) -> None:
     called = []
     row = question()
-    with pytest.raises(RuntimeError, match="stop"), UnitOfWork(engine) as uow:
-        uow.analyses.accept(row, {})
-        uow.after_commit(lambda: called.append(1))
-        raise RuntimeError("stop")
+
+    def unit() -> None:
+        with UnitOfWork(engine) as uow:
+            uow.analyses.accept(row, {})
+            uow.after_commit(lambda: called.append(1))
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        unit()
     with pytest.raises(NotFound), UnitOfWork(engine) as uow:
         uow.analyses.get(row.id)
     assert not called
