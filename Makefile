@@ -10,9 +10,10 @@ help:  ## What can be made
 setup: $(STAMP)  ## Create .venv and install everything
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Gramian needs Python 3.11 or newer")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Gramian needs Python 3.11 or newer")'
+	@echo 'Setting up .venv: the first time takes some minutes, mostly for torch.'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 demo: $(STAMP)  ## Analyse real weights (all-MiniLM-L6-v2) through the real service

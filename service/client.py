@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from gramian.settings import Settings
@@ -67,16 +67,19 @@ class Session:
         if any(names.values()):
             body["tensors"] = {side: name for side, name in names.items() if name}
         analysis = self._checked(self.http.post("/v1/analyses", json=body))
-        with Progress(
-            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=self.console, transient=True
-        ) as progress:
+        with self._progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()) as progress:
             task = progress.add_task("queued", total=1.0)
+            said = None
             while analysis["status"] in ("queued", "running"):
                 found = analysis["progress"]
                 words = found["message"] or found["stage"] or analysis["status"]
                 progress.update(task, description=words, completed=found["fraction"] or 0.0)
+                if words != said:
+                    said = words
+                    self._say(words)
                 time.sleep(POLL_SECONDS)
                 analysis = self._checked(self.http.get(f"/v1/analyses/{analysis['id']}"))
+        self._say(analysis["status"])
         return analysis
 
     def where(self, analysis: dict[str, Any]) -> str:
@@ -85,6 +88,14 @@ class Session:
         if self.restart_command is None:
             return f"{self.http.base_url}".rstrip("/") + path
         return f"{self.restart_command}   then   http://127.0.0.1:8000{path}"
+
+    def _progress(self, *columns: ProgressColumn) -> Progress:
+        return Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+
+    def _say(self, words: str) -> None:
+        """A line where there is no terminal to draw a bar on."""
+        if not self.console.is_terminal:
+            self.console.print(words, highlight=False, soft_wrap=True)
 
     def _source(self, question: Question) -> dict[str, str]:
         path = question.path
@@ -96,9 +107,8 @@ class Session:
 
     def _upload(self, path: Path) -> dict[str, Any]:
         size = path.stat().st_size
-        with Progress(
-            TextColumn("uploading"), BarColumn(), DownloadColumn(), console=self.console, transient=True
-        ) as progress:
+        self._say(f"uploading {path.name}, {size / 1e6:,.1f} MB")
+        with self._progress(TextColumn("uploading"), BarColumn(), DownloadColumn()) as progress:
             task = progress.add_task("upload", total=size)
 
             def chunks() -> Iterator[bytes]:
@@ -141,6 +151,7 @@ def service_for(question: Question, *, url: str | None, settings: Settings) -> I
         with _client(url or running or "") as http:
             yield _reachable(Session(http))
         return
+    Console(stderr=True).print("starting the service", highlight=False)
     with _started(settings, root=folder) as address, _client(address) as http:
         yield Session(http, restart_command=f"gramian serve --data-dir {settings.data_dir}")
 

@@ -17,6 +17,21 @@ from tests.servers.gramian_service import ServiceProcess
 pytestmark = pytest.mark.e2e
 
 
+@pytest.fixture
+def start(tmp_path: Path):
+    """Start services that are gone at the end, whatever the test found."""
+    started: list[ServiceProcess] = []
+
+    def start(*arguments: str, folder: str = "data", env: dict[str, str] | None = None) -> ServiceProcess:
+        started.append(ServiceProcess(tmp_path / folder, *arguments, env=env))
+        return started[-1]
+
+    yield start
+    for service in started:
+        if service.process.poll() is None:
+            service.stop(signal.SIGKILL)
+
+
 def matrix(seed: int, rows: int = 60, dim: int = 8) -> bytes:
     return save({"wte.weight": torch.randn(rows, dim, generator=torch.Generator().manual_seed(seed))})
 
@@ -42,27 +57,27 @@ def all_gone(family: list[psutil.Process], seconds: float = 20) -> bool:
     return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_sigterm_stops_everything_and_results_are_there_after_a_restart(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path)
+def test_sigterm_stops_everything_and_results_are_there_after_a_restart(start, tmp_path: Path) -> None:
+    service = start()
     first = ended(service, ask(service, 0)["id"])
     family = service.family()
     assert len(family) >= 4  # the API, Valkey, the worker, its reconcile loop
     assert service.stop(signal.SIGTERM) == 0
     assert all_gone(family)
-    assert not (tmp_path / "valkey.sock").exists()
+    assert not (tmp_path / "data" / "valkey.sock").exists()
 
-    service = ServiceProcess(tmp_path, "--no-worker")
+    service = start("--no-worker")
     assert service.http.get(f"/v1/analyses/{first['id']}").json() == first
     waiting = ask(service, 1)
     assert service.stop() == 0
 
-    service = ServiceProcess(tmp_path)  # Valkey forgot the message; the row did not
+    service = start()  # Valkey forgot the message; the row did not
     assert ended(service, waiting["id"])["status"] == "succeeded"
     assert service.stop() == 0
 
 
-def test_ctrl_c_stops_everything_while_a_job_runs(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path)
+def test_ctrl_c_stops_everything_while_a_job_runs(start, tmp_path: Path) -> None:
+    service = start()
     upload = service.http.post("/v1/uploads", content=matrix(4, rows=30000, dim=768)).json()
     source = {"type": "upload", "upload_id": upload["id"]}
     asked = service.http.post("/v1/analyses", json={"kind": "embedding", "source": source}).json()
@@ -73,15 +88,15 @@ def test_ctrl_c_stops_everything_while_a_job_runs(tmp_path: Path) -> None:
     assert all_gone(family)
 
 
-def test_a_killed_service_takes_its_processes_along(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path)
+def test_a_killed_service_takes_its_processes_along(start, tmp_path: Path) -> None:
+    service = start()
     family = service.family()
     service.stop(signal.SIGKILL)
     assert all_gone(family)
 
 
-def test_a_killed_worker_and_a_killed_valkey_come_back_and_no_job_is_lost(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path, env={"GRAMIAN_RECONCILE_SECONDS": "1"})
+def test_a_killed_worker_and_a_killed_valkey_come_back_and_no_job_is_lost(start, tmp_path: Path) -> None:
+    service = start(env={"GRAMIAN_RECONCILE_SECONDS": "1"})
     for seed, name in enumerate(("workers", "valkey")):
         victim = next(process for process in service.family() if name in " ".join(process.cmdline()))
         victim.kill()
@@ -90,17 +105,17 @@ def test_a_killed_worker_and_a_killed_valkey_come_back_and_no_job_is_lost(tmp_pa
 
 
 def test_a_job_whose_child_is_killed_runs_again_and_one_that_kills_it_always_fails_with_a_reason(
-    tmp_path: Path,
+    start,
 ) -> None:
     env = {"GRAMIAN_LEASE_SECONDS": "1", "GRAMIAN_RECONCILE_SECONDS": "0.5", "GRAMIAN_MAX_DELIVERIES": "2"}
-    service = ServiceProcess(tmp_path, env=env)
+    service = start(env=env)
     upload = service.http.post("/v1/uploads", content=matrix(5, rows=30000, dim=512)).json()
     source = {"type": "upload", "upload_id": upload["id"]}
     asked = service.http.post("/v1/analyses", json={"kind": "embedding", "source": source}).json()
     found: dict = {}
-    for start in range(2):
+    for attempt in range(2):
         deadline = time.monotonic() + 60
-        started_at = None if start == 0 else found["started_at"]
+        started_at = None if attempt == 0 else found["started_at"]
         while (found := service.http.get(f"/v1/analyses/{asked['id']}").json())["started_at"] == started_at:
             assert time.monotonic() < deadline, service.log.read_text()
             time.sleep(0.01)
@@ -122,9 +137,9 @@ def is_running_a_job(process: psutil.Process) -> bool:
         return False
 
 
-def test_one_service_a_data_folder(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path, "--no-worker")
-    second = serve("--data-dir", str(tmp_path), "--port", "0")
+def test_one_service_a_data_folder(start, tmp_path: Path) -> None:
+    service = start("--no-worker")
+    second = serve("--data-dir", str(tmp_path / "data"), "--port", "0")
     assert second.returncode == 3
     assert service.url in second.stderr
     assert service.stop() == 0
@@ -136,8 +151,8 @@ def test_an_open_address_needs_the_operators_word(tmp_path: Path) -> None:
     assert "GRAMIAN_OPEN_NETWORK" in refused.stderr
 
 
-def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path / "a", "--no-worker")
+def test_a_taken_port_is_named(start, tmp_path: Path) -> None:
+    service = start("--no-worker")
     port = service.url.rsplit(":", 1)[1]
     refused = serve("--data-dir", str(tmp_path / "b"), "--port", port, "--no-worker")
     assert refused.returncode == 3
