@@ -51,7 +51,9 @@ def serve(
 @app.command()
 def worker() -> None:
     """Run one worker (needs GRAMIAN_REDIS_URL and, in a cluster, GRAMIAN_DATABASE_URL)."""
-    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606
+    from service.instance import worker_environment
+
+    os.execve(sys.executable, [sys.executable, "-m", "workers"], worker_environment(os.environ))  # noqa: S606
 
 
 @app.command()

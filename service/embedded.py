@@ -27,7 +27,7 @@ from gramian.storage import schema
 from gramian.storage.blobs import BlobStore
 from gramian.storage.engine import open_engine
 from service.app import create_app
-from service.instance import announce, environment, owned
+from service.instance import announce, environment, owned, worker_environment
 from service.operations import blob_folder
 
 log = logging.getLogger("gramian.serve")
@@ -60,7 +60,9 @@ def serve(settings: Settings, *, worker: bool) -> None:
         BlobStore(blob_folder(settings.data_dir)).sweep()  # nobody else receives into this folder
         _migrate(settings)
         if worker:
-            stack.enter_context(_child("worker", [sys.executable, "-m", "workers"], environment(settings)))
+            stack.enter_context(
+                _child("worker", [sys.executable, "-m", "workers"], worker_environment(environment(settings)))
+            )
         listener = stack.enter_context(_listen(settings.host, settings.port))
         url = _url(listener)
         announce(settings.data_dir, url)

@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,3 +63,11 @@ def environment(settings: Settings) -> dict[str, str]:
     if settings.hub_token:
         found["HF_TOKEN"] = settings.hub_token
     return os.environ | found
+
+
+def worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with what a worker wants of the C library, unless the operator has chosen otherwise.
+
+    Blocks of rows come and go by the thousand: glibc would return each to the kernel and fault it in again.
+    """
+    return {"MALLOC_MMAP_THRESHOLD_": str(256 * 1024**2), "MALLOC_TRIM_THRESHOLD_": str(512 * 1024**2)} | dict(environ)

@@ -10,10 +10,8 @@ import torch
 from rq import SpawnWorker, Worker
 from rq.serializers import JSONSerializer
 
-from gramian.settings import Settings
 from gramian.storage import schema
-from gramian.storage.engine import open_engine
-from workers import jobs
+from workers import jobs, process
 from workers.jobs import sweep_spool
 from workers.logs import log_to_stderr
 from workers.queue import connect, open_queue
@@ -24,13 +22,14 @@ SCHEMA_WAIT_SECONDS = 60
 
 
 def main() -> None:
-    settings = Settings()
+    settings = process.settings()
     log_to_stderr(settings.log_level)
     if settings.redis_url is None:
         sys.exit("gramian worker: set GRAMIAN_REDIS_URL, or run `gramian serve`, which has its own")
-    if not _schema_arrives(settings):
+    if not _schema_arrives():
         sys.exit("gramian worker: the database is not at this version's schema; run `gramian migrate`")
     sweep_spool(settings)
+    process.prepare()
     helper = subprocess.Popen([sys.executable, "-m", "workers.reconcile"])
     # torch and the job are imported before the fork, so that a job starts at once; nothing is computed here, since
     # threads do not survive a fork.
@@ -44,17 +43,13 @@ def main() -> None:
     helper.wait()
 
 
-def _schema_arrives(settings: Settings) -> bool:
+def _schema_arrives() -> bool:
     """Wait for whoever migrates; workers and service often start together."""
-    engine = open_engine(settings.sqlalchemy_url)
-    try:
-        for _ in range(SCHEMA_WAIT_SECONDS):
-            if schema.is_current(engine):
-                return True
-            time.sleep(1)
-        return False
-    finally:
-        engine.dispose()
+    for _ in range(SCHEMA_WAIT_SECONDS):
+        if schema.is_current(process.engine()):
+            return True
+        time.sleep(1)
+    return False
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from gramian.lifetime import end_with_parent
 from gramian.settings import Settings
 from gramian.storage.engine import open_engine
 from gramian.storage.unit_of_work import UnitOfWork
+from workers.failures import worker_died
 from workers.logs import log_to_stderr
 from workers.queue import connect, is_waiting, open_queue, push
 
@@ -28,7 +29,7 @@ def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
             attended = []
             for analysis in uow.analyses.unattended(seconds=settings.lease_seconds):
                 if analysis.status == "running" and analysis.deliveries >= settings.max_deliveries:
-                    if uow.analyses.bury(analysis.id, analysis.fence, poisoned(analysis.deliveries)):
+                    if uow.analyses.bury(analysis.id, analysis.fence, worker_died(analysis.deliveries)):
                         log.warning("analysis %s took its process down %d times", analysis.id, analysis.deliveries)
                     continue
                 if not is_waiting(queue, analysis.id):
@@ -37,15 +38,6 @@ def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
                 attended.append(analysis.id)
             uow.analyses.mark_pushed(attended)
     return sent
-
-
-def poisoned(deliveries: int) -> dict[str, str]:
-    return {
-        "code": "worker_died",
-        "title": "The analysis took its worker down",
-        "detail": f"the process that ran it ended {deliveries} times without an answer",
-        "hint": "the usual cause is memory: try a worker with more; the workers' logs name the signal",
-    }
 
 
 def main() -> None:

@@ -35,6 +35,16 @@ class Outcome:
     bytes_fetched: int
 
 
+@dataclass(frozen=True)
+class Claim:
+    """The right to run an analysis, and what is needed to do so."""
+
+    id: str
+    fence: int
+    spec: dict[str, Any]
+    identity: dict[str, Any]
+
+
 class AnalysisRepository:
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -115,11 +125,11 @@ class AnalysisRepository:
 
     # -- running --
 
-    def claim(self, id: str, *, lease_seconds: float) -> int | None:
-        """Take the analysis if it waits, or runs under an expired lease; the fence that proves the claim."""
+    def claim(self, id: str, *, lease_seconds: float) -> Claim | None:
+        """Take the analysis if it waits, or runs under an expired lease."""
         now = database_epoch()
         free = or_(_has(Status.QUEUED), and_(_has(Status.RUNNING), AnalysisRow.lease_until < now))
-        return self.session.execute(
+        row = self.session.execute(
             update(AnalysisRow)
             .where(AnalysisRow.id == id, free)
             .values(
@@ -132,9 +142,10 @@ class AnalysisRepository:
                 fraction=None,
                 message=None,
             )
-            .returning(AnalysisRow.fence)
+            .returning(AnalysisRow.fence, AnalysisRow.spec, AnalysisRow.identity)
             .execution_options(synchronize_session=False)
-        ).scalar()
+        ).one_or_none()
+        return Claim(id, *row) if row else None
 
     def renew(self, id: str, fence: int, *, lease_seconds: float) -> bool:
         """Keep the claim; False if it is another's now."""

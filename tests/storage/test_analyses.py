@@ -44,7 +44,8 @@ def accept(engine: Engine) -> Callable[..., str]:
 
 def claim(engine: Engine, id: str) -> int | None:
     with UnitOfWork(engine) as uow:
-        return uow.analyses.claim(id, lease_seconds=LEASE)
+        found = uow.analyses.claim(id, lease_seconds=LEASE)
+    return found.fence if found else None
 
 
 def expire_lease(engine: Engine, id: str) -> None:

@@ -1,0 +1,111 @@
+"""The registry: one row a model, its latest numbers, sorted and filtered in SQL."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import Engine
+
+from gramian.analyses import EmbeddingSpec, HubSource, Status, new_id
+from gramian.errors import NotFound
+from gramian.storage.models import ModelFilter
+from gramian.storage.tables import AnalysisRow, MatrixRow
+from gramian.storage.unit_of_work import UnitOfWork
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def matrix(analysis_id: str, *, dim: int, epsilon: float, capacity: float | None) -> MatrixRow:
+    numbers = dict.fromkeys(
+        (column.key for column in MatrixRow.__table__.columns if column.type.python_type in (int, float)), 1
+    )
+    known = {
+        "analysis_id": analysis_id,
+        "role": "input_embedding",
+        "position": 0,
+        "tensor": "wte.weight",
+        "dtype": "F32",
+        "digest": "sha256:0",
+        "dim": dim,
+        "epsilon": epsilon,
+        "epsilon_class": "low_epsilon" if epsilon < 0.1 else "high_epsilon",
+        "capacity_status": "estimated" if capacity else "indeterminate",
+        "capacity_log10": capacity,
+        "regime": "strong",
+        "details": {},
+    }
+    return MatrixRow(**(numbers | known))
+
+
+@pytest.fixture
+def models(engine: Engine) -> Engine:
+    """Four models; example/a was analysed twice, example/failed only ever failed."""
+    planted = [
+        ("example/a", "aaaa1111", 64, 0.08, 5.0, Status.SUCCEEDED),
+        ("example/b", "bbbb1111", 128, 0.30, None, Status.SUCCEEDED),
+        ("other/c_1", "cccc1111", 256, 0.05, 9.0, Status.SUCCEEDED),
+        ("example/a", "aaaa2222", 64, 0.09, 4.0, Status.SUCCEEDED),
+        ("example/failed", "dddd1111", 64, 0.09, 4.0, Status.FAILED),
+        ("other/cx1", "eeee1111", 512, 0.25, None, Status.SUCCEEDED),
+    ]
+    with UnitOfWork(engine) as uow:
+        for hours, (model_id, commit, dim, epsilon, capacity, status) in enumerate(planted):
+            spec = EmbeddingSpec(source=HubSource(type="hub", model_id=model_id))
+            row = AnalysisRow(
+                id=new_id("an"),
+                kind="embedding",
+                status=status,
+                spec=spec.model_dump(mode="json"),
+                identity={},
+                dedupe_key=commit,
+                model_id=model_id,
+                revision="main",
+                commit=commit,
+                created_at=START,
+                finished_at=START + timedelta(hours=hours),
+                method_version="1",
+            )
+            uow.session.add(row)
+            uow.session.flush()
+            if status == Status.SUCCEEDED:
+                uow.session.add(matrix(row.id, dim=dim, epsilon=epsilon, capacity=capacity))
+    return engine
+
+
+def names(engine: Engine, *, sort: str = "model_id", limit: int = 50, **wanted: object) -> list[str]:
+    """Model ids over all pages."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        with UnitOfWork(engine, writes=False) as uow:
+            page = uow.models.search(ModelFilter(**wanted), sort=sort, cursor=cursor, limit=limit)
+        found += [analysis.model_id for analysis, _ in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+def test_models_are_sorted_by_their_latest_numbers_with_the_indeterminate_last(models: Engine, limit: int) -> None:
+    assert names(models, limit=limit) == ["example/a", "example/b", "other/c_1", "other/cx1"]
+    assert names(models, sort="-capacity", limit=limit) == ["other/c_1", "example/a", "example/b", "other/cx1"]
+    assert names(models, sort="capacity", limit=limit) == ["example/a", "other/c_1", "example/b", "other/cx1"]
+    assert names(models, sort="-epsilon", limit=limit) == ["example/b", "other/cx1", "example/a", "other/c_1"]
+    assert names(models, sort="-analysed_at", limit=limit) == ["other/cx1", "example/a", "other/c_1", "example/b"]
+
+
+def test_filters_narrow_and_wildcards_are_plain_characters(models: Engine) -> None:
+    assert names(models, epsilon_class="low_epsilon") == ["example/a", "other/c_1"]
+    assert names(models, min_dim=128, max_dim=256) == ["example/b", "other/c_1"]
+    assert names(models, text="EXAMPLE") == ["example/a", "example/b"]
+    assert names(models, text="c_1") == ["other/c_1"]
+    assert names(models, text="%") == []
+
+
+def test_the_latest_analysis_is_found_by_branch_and_by_the_beginning_of_a_commit(models: Engine) -> None:
+    with UnitOfWork(models, writes=False) as uow:
+        assert uow.models.latest("example/a", None).commit == "aaaa2222"
+        assert uow.models.latest("example/a", "main").commit == "aaaa2222"
+        assert uow.models.latest("example/a", "aaaa1").commit == "aaaa1111"
+        for model_id, revision in (("example/failed", None), ("example/a", "%"), ("nobody/none", None)):
+            with pytest.raises(NotFound):
+                uow.models.latest(model_id, revision)

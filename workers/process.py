@@ -1,0 +1,43 @@
+"""What a worker sets up once, before it forks, and every job of it uses."""
+
+import functools
+import gc
+from contextlib import suppress
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import configure_mappers
+
+from gramian.errors import LeaseLost
+from gramian.settings import Settings
+from gramian.storage.engine import open_engine
+from gramian.storage.unit_of_work import UnitOfWork
+from workers.failures import DEFECT
+
+NO_ANALYSIS = "an_none"
+
+
+@functools.cache
+def settings() -> Settings:
+    """Read once: the environment of a process does not change."""
+    return Settings()
+
+
+@functools.cache
+def engine() -> Engine:
+    """One engine a process. A connection must not cross a fork; `prepare` leaves none open."""
+    return open_engine(settings().sqlalchemy_url)
+
+
+def prepare() -> None:
+    """Do in the parent what every child would do first: map the tables, compile the statements of a job.
+
+    Saves tens of milliseconds a job. The connections are closed again before anything forks.
+    """
+    configure_mappers()
+    with UnitOfWork(engine()) as uow:
+        uow.analyses.claim(NO_ANALYSIS, lease_seconds=1)
+        uow.analyses.renew(NO_ANALYSIS, 0, lease_seconds=1)
+        with suppress(LeaseLost):
+            uow.analyses.fail(NO_ANALYSIS, 0, DEFECT)
+    engine().dispose()
+    gc.freeze()  # what lives now lives on: the children's collector need not touch, and so copy, its pages
