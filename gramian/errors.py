@@ -233,6 +233,19 @@ class Conflict(GramianError):
     advice = "look at the resource, then decide"
 
 
+class RequestInProgress(GramianError):
+    code = "request_in_progress"
+    title = "The same request is still being answered"
+    advice = "repeat it in a second"
+    transient = True
+
+
+class IdempotencyKeyReused(GramianError):
+    code = "idempotency_key_reused"
+    title = "The idempotency key belongs to another request"
+    advice = "use a new key for a new question"
+
+
 class InvalidCursor(GramianError):
     code = "invalid_cursor"
     title = "The cursor is not one of ours"

@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(30.0, gt=0, description="How long a silent worker keeps its claim on a job.")
     reconcile_seconds: float = Field(5.0, gt=0, description="Interval at which unseen and orphaned jobs are pushed.")
     max_deliveries: int = Field(3, ge=1, description="How often a job may take its process down before it fails.")
+    max_failures: int = Field(
+        5, ge=1, description="How often a job is tried when the Hub, the network or the disk fails it."
+    )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where workers compute.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe line logged.")
 

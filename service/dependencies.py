@@ -9,6 +9,7 @@ from fastapi import Depends, Header, Path, Query, Request
 from pydantic import StringConstraints
 from sqlalchemy import Engine
 
+from gramian.errors import InvalidParameter
 from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.tables import AnalysisRow, UploadRow
@@ -53,7 +54,10 @@ ReadingDep = Annotated[UnitOfWork, Depends(reading, scope="function")]
 WritingDep = Annotated[UnitOfWork, Depends(writing, scope="function")]
 
 
-def analysis(analysis_id: Annotated[str, Path(max_length=64)], uow: ReadingDep) -> AnalysisRow:
+AnalysisId = Annotated[str, Path(max_length=64)]
+
+
+def analysis(analysis_id: AnalysisId, uow: ReadingDep) -> AnalysisRow:
     return uow.analyses.get(analysis_id)
 
 
@@ -79,3 +83,28 @@ def preferred_wait(
 
 
 WaitDep = Annotated[float, Depends(preferred_wait)]
+
+
+def idempotency_key(
+    key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            description="1 to 255 printable characters; the first answer under it is kept for 24 hours",
+        ),
+    ] = None,
+) -> str | None:
+    """The key, with or without the quotes that the IETF draft has around it."""
+    if key is None:
+        return None
+    bare = key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key
+    if not re.fullmatch(r"[\x20-\x7e]{1,255}", bare):
+        raise InvalidParameter(
+            "/Idempotency-Key",
+            "an idempotency key has 1 to 255 printable ASCII characters",
+            hint="a UUID is a good key",
+        )
+    return bare
+
+
+IdempotencyKeyDep = Annotated[str | None, Depends(idempotency_key)]

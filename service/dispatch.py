@@ -4,6 +4,8 @@ import logging
 
 from redis import Redis, RedisError
 from rq import Queue
+from rq.command import send_stop_job_command
+from rq.exceptions import InvalidJobOperation, NoSuchJobError
 from rq.serializers import JSONSerializer
 
 from gramian.analyses import QUEUE, RUN_ANALYSIS
@@ -37,6 +39,13 @@ class Dispatcher:
             )
         except RedisError as error:
             log.warning("analysis %s: not pushed (%s), the reconcile loop will", analysis_id, type(error).__name__)
+
+    def stop(self, analysis_id: str) -> None:
+        """End the process that runs the analysis; if this does not reach it, it finds out by itself within a second."""
+        try:
+            send_stop_job_command(self._redis, analysis_id, serializer=JSONSerializer)
+        except (RedisError, NoSuchJobError, InvalidJobOperation) as error:
+            log.info("analysis %s: no stop command sent (%s)", analysis_id, type(error).__name__)
 
     def is_reachable(self) -> bool:
         try:

@@ -1,13 +1,15 @@
 """What the service does, in domain terms: routes call these, the tests of the rules too."""
 
 import os
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramian.analyses import (
+    ENDED,
     METHOD_VERSION,
     EmbeddingSpec,
     HubSource,
@@ -17,9 +19,10 @@ from gramian.analyses import (
     dedupe_key,
     new_id,
 )
-from gramian.errors import Conflict, PathSourceDisabled
+from gramian.errors import Conflict, PathSourceDisabled, RequestInProgress
 from gramian.storage import schema
 from gramian.storage.blobs import IncomingBlob
+from gramian.storage.idempotency import FirstAnswer
 from gramian.storage.tables import AnalysisRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
 from gramian.weights.formats import inspect_file
@@ -28,13 +31,48 @@ from gramian.weights.paths import resolve_path
 from service.dependencies import Services
 
 
-def submit_analysis(services: Services, spec: EmbeddingSpec, labels: dict[str, str]) -> tuple[AnalysisRow, bool]:
-    """Accept the question, or find the analysis that answers it; True if it is new.
+@dataclass(frozen=True)
+class Submission:
+    """What became of a question, and the answer to send."""
 
-    The row is committed before its id is pushed. The Hub is asked before the transaction opens.
+    answer: FirstAnswer
+    is_new: bool
+    has_ended: bool
+    is_replay: bool = False
+
+
+@dataclass(frozen=True)
+class IdempotencyKey:
+    """A key, and the digest of the body that it came with."""
+
+    key: str
+    fingerprint: str
+
+
+def submit_analysis(
+    services: Services,
+    spec: EmbeddingSpec,
+    labels: dict[str, str],
+    *,
+    write: Callable[[AnalysisRow, bool], FirstAnswer],
+    key: IdempotencyKey | None = None,
+) -> Submission:
+    """Accept the question, or find the analysis that answers it, or repeat the first answer under the key.
+
+    `write` puts a row, and whether it is new, into the words of the answer. Row, key and answer are committed together
+    before the id is pushed. The Hub is asked before the transaction opens.
     """
+    if key:
+        with UnitOfWork(services.engine, writes=False) as uow:
+            if first := uow.idempotency.find(key.key, key.fingerprint):
+                return _replay(first)
     analysis = _resolve(services, spec)
     with UnitOfWork(services.engine) as uow:
+        if key and not uow.idempotency.reserve(key.key, key.fingerprint):
+            first = uow.idempotency.find(key.key, key.fingerprint)
+            if first is None:
+                raise RequestInProgress("the first request with this idempotency key is still being answered")
+            return _replay(first)
         if isinstance(spec.source, UploadSource):
             upload = uow.uploads.get(spec.source.upload_id)
             uow.hold(upload.sha256)
@@ -42,9 +80,24 @@ def submit_analysis(services: Services, spec: EmbeddingSpec, labels: dict[str, s
             analysis.identity = {"sha256": upload.sha256, "filename": upload.filename}
             analysis.dedupe_key = dedupe_key(spec, analysis.digest)
         row, is_new = uow.analyses.accept(analysis, labels)
+        answer = write(row, is_new)
+        if key:
+            uow.idempotency.answer(key.key, answer)
         if is_new:
             uow.after_commit(lambda: services.dispatcher.push(row.id))
-    return row, is_new
+    return Submission(answer, is_new=is_new, has_ended=row.status in ENDED)
+
+
+def _replay(first: FirstAnswer) -> Submission:
+    return Submission(first, is_new=True, has_ended=False, is_replay=True)
+
+
+def cancel_analysis(services: Services, uow: UnitOfWork, analysis_id: str) -> AnalysisRow:
+    """Take one caller's wish back; the last one's ends the analysis, and the process that runs it."""
+    row, before = uow.analyses.cancel(analysis_id)
+    if row.status == Status.CANCELLED and before == Status.RUNNING:
+        uow.after_commit(lambda: services.dispatcher.stop(row.id))
+    return row
 
 
 def _resolve(services: Services, spec: EmbeddingSpec) -> AnalysisRow:

@@ -29,6 +29,8 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.PathNotFound: 404,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.IdempotencyKeyReused: 422,
+    errors.RequestInProgress: 409,
     errors.InvalidCursor: 422,
     errors.InvalidParameter: 422,
     errors.EmptyUpload: 422,

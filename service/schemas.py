@@ -229,6 +229,7 @@ class Analysis(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     deduplicated: bool = False
+    callers: int = Field(1, description="how many asked for it and have not cancelled")
     labels: dict[str, str]
     spec: EmbeddingSpec
     model: ModelReference | None
@@ -255,6 +256,7 @@ class Analysis(BaseModel):
             started_at=row.started_at,
             finished_at=row.finished_at,
             deduplicated=deduplicated,
+            callers=max(row.callers, 0),
             labels={label.name: label.value for label in row.labels},
             spec=EmbeddingSpec.model_validate(row.spec),
             model=ModelReference(id=row.model_id, revision=row.revision, commit=row.commit) if row.model_id else None,

@@ -1,10 +1,30 @@
 """Why a run ended without a result, as it is stored on the analysis."""
 
+import random
+from dataclasses import dataclass
 from typing import Any
 
 from gramian.errors import GramianError
 
 Failure = dict[str, Any]
+
+FIRST_DELAY_SECONDS = 5.0
+LONGEST_DELAY_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Postponement:
+    """A transient failure: the analysis is tried again after so many seconds."""
+
+    seconds: float
+    failure: Failure
+
+
+def delay(failures: int, error: GramianError) -> float:
+    """Seconds until the next attempt: what the Hub asked for, else doubling, with jitter against stampedes."""
+    asked: float | None = getattr(error, "retry_after", None)
+    seconds = asked if asked is not None else FIRST_DELAY_SECONDS * 2**failures
+    return min(seconds, LONGEST_DELAY_SECONDS) * random.uniform(1.0, 1.25)  # noqa: S311  (no secret)
 
 
 def described(error: GramianError) -> Failure:

@@ -18,11 +18,13 @@ from gramian.storage.analyses import Claim, Outcome
 from gramian.storage.unit_of_work import UnitOfWork
 from workers import process
 from workers.embedding import measure_embedding
-from workers.failures import DEFECT, OUT_OF_MEMORY, Failure, described, timed_out
+from workers.failures import DEFECT, OUT_OF_MEMORY, Failure, Postponement, delay, described, timed_out
 from workers.lease import kept_lease
 from workers.progress import Progress
 
 log = logging.getLogger("gramian.worker")
+
+Answer = Outcome | Postponement | Failure
 
 STORE_SECONDS = 120  # a finished result waits so long for a database that is away
 
@@ -36,9 +38,17 @@ def run_analysis(analysis_id: str) -> None:
     if claim is None:
         log.info("analysis %s is not free, nothing to do", analysis_id)
         return
-    with kept_lease(engine, analysis_id, claim.fence, seconds=settings.lease_seconds):
+    spool = spool_folder(settings) / f"{claim.id}-{claim.fence}"
+    keeping = kept_lease(
+        engine,
+        claim.id,
+        claim.fence,
+        seconds=settings.lease_seconds,
+        abandon=lambda: shutil.rmtree(spool, ignore_errors=True),
+    )
+    with keeping:
         try:
-            answer = _answer(claim, Progress(engine, analysis_id, claim.fence), settings)
+            answer = _answer(claim, spool, Progress(engine, analysis_id, claim.fence), settings)
             _store(engine, claim, answer)
         except LeaseLost:
             # Also what a repeated write finds after a commit whose answer was lost: the row then has this result.
@@ -46,13 +56,15 @@ def run_analysis(analysis_id: str) -> None:
     log.info("analysis %s attempt %d ended after %.3f s", analysis_id, claim.fence, time.perf_counter() - started)
 
 
-def _answer(claim: Claim, progress: Progress, settings: Settings) -> Outcome | Failure:
+def _answer(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Answer:
     try:
-        return _measure(claim, progress, settings)
+        return _measure(claim, spool, progress, settings)
     except LeaseLost:
         raise
     except GramianError as failure:
         log.info("analysis %s failed: %s", claim.id, failure.message)
+        if failure.transient and claim.failures + 1 < settings.max_failures:
+            return Postponement(delay(claim.failures, failure), described(failure))
         return described(failure)
     except JobTimeoutException:
         log.warning("analysis %s ran longer than %d s", claim.id, settings.job_timeout_seconds)
@@ -65,23 +77,25 @@ def _answer(claim: Claim, progress: Progress, settings: Settings) -> Outcome | F
         return DEFECT
 
 
-def _measure(claim: Claim, progress: Progress, settings: Settings) -> Outcome:
+def _measure(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Outcome:
     spec = EmbeddingSpec.model_validate(claim.spec)
-    spool = spool_folder(settings) / f"{claim.id}-{claim.fence}"
     spool.mkdir(parents=True)
     try:
         return measure_embedding(claim.id, spec, claim.identity, settings=settings, spool=spool, progress=progress)
     finally:
-        shutil.rmtree(spool)
+        shutil.rmtree(spool, ignore_errors=True)
 
 
 @stamina.retry(on=OperationalError, attempts=None, timeout=STORE_SECONDS)
-def _store(engine: Engine, claim: Claim, answer: Outcome | Failure) -> None:
+def _store(engine: Engine, claim: Claim, answer: Answer) -> None:
     with UnitOfWork(engine) as uow:
-        if isinstance(answer, Outcome):
-            uow.analyses.succeed(claim.id, claim.fence, answer, gramian_version=gramian.__version__)
-        else:
-            uow.analyses.fail(claim.id, claim.fence, answer)
+        match answer:
+            case Outcome():
+                uow.analyses.succeed(claim.id, claim.fence, answer, gramian_version=gramian.__version__)
+            case Postponement(seconds, failure):
+                uow.analyses.postpone(claim.id, claim.fence, seconds=seconds, error=failure)
+            case failure:
+                uow.analyses.fail(claim.id, claim.fence, failure)
 
 
 def spool_folder(settings: Settings) -> Path:

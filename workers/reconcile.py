@@ -37,6 +37,7 @@ def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
                     sent += 1
                 attended.append(analysis.id)
             uow.analyses.mark_pushed(attended)
+            uow.idempotency.forget()
     return sent
 
 

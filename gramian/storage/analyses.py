@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, TextClause, and_, or_, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from gramian.analyses import ANSWERING, ENDED, Status
-from gramian.errors import LeaseLost, NotFound
+from gramian.errors import Conflict, LeaseLost, NotFound
 from gramian.storage.engine import database_epoch
+from gramian.storage.inserting import insert
 from gramian.storage.paging import Order, Page, fetch_page
-from gramian.storage.tables import AnalysisRow, Base, LabelRow, MatrixRow
+from gramian.storage.tables import AnalysisRow, LabelRow, MatrixRow
 
 #: The predicate of the unique index, letter by letter: databases infer the index from its text.
 ANSWERING_INDEX: TextClause = text("status IN ('queued', 'running', 'succeeded')")
@@ -41,6 +41,7 @@ class Claim:
 
     id: str
     fence: int
+    failures: int  # transient errors so far
     spec: dict[str, Any]
     identity: dict[str, Any]
 
@@ -62,32 +63,35 @@ class AnalysisRepository:
             for column in AnalysisRow.__table__.columns
             if getattr(analysis, column.key) is not None
         }
-        insert = (
-            self._insert(AnalysisRow)
+        insertion = (
+            insert(self.session, AnalysisRow)
             .values(values)
             .on_conflict_do_nothing(index_elements=["dedupe_key"], index_where=ANSWERING_INDEX)
             .returning(AnalysisRow.id)
         )
         while True:
-            if inserted := self.session.execute(insert).scalar():
+            if inserted := self.session.execute(insertion).scalar():
                 return self._labelled(self.get(inserted), labels), True
             existing = self.session.scalars(
                 select(AnalysisRow).where(AnalysisRow.dedupe_key == analysis.dedupe_key, answering)
             ).one_or_none()
             if existing:  # else it failed or was cancelled between the two statements: insert again
+                if existing.status not in ENDED:
+                    self._count_caller(existing)
                 return self._labelled(existing, labels), False
+
+    def _count_caller(self, analysis: AnalysisRow) -> None:
+        self.session.execute(
+            update(AnalysisRow).where(AnalysisRow.id == analysis.id).values(callers=AnalysisRow.callers + 1)
+        )
+        self.session.refresh(analysis)
 
     def _labelled(self, analysis: AnalysisRow, labels: dict[str, str]) -> AnalysisRow:
         for name, value in labels.items():
             values = {"analysis_id": analysis.id, "name": name, "value": value}
-            self.session.execute(self._insert(LabelRow).values(values).on_conflict_do_nothing())
+            self.session.execute(insert(self.session, LabelRow).values(values).on_conflict_do_nothing())
         self.session.refresh(analysis, ["labels"])
         return analysis
-
-    def _insert(self, table: type[Base]) -> sqlite.Insert | postgresql.Insert:
-        if self.session.get_bind().dialect.name == "postgresql":
-            return postgresql.insert(table)
-        return sqlite.insert(table)
 
     def get(self, id: str) -> AnalysisRow:
         row = self.session.get(AnalysisRow, id) if "\x00" not in id else None
@@ -128,7 +132,8 @@ class AnalysisRepository:
     def claim(self, id: str, *, lease_seconds: float) -> Claim | None:
         """Take the analysis if it waits, or runs under an expired lease."""
         now = database_epoch()
-        free = or_(_has(Status.QUEUED), and_(_has(Status.RUNNING), AnalysisRow.lease_until < now))
+        due = or_(AnalysisRow.due_at.is_(None), AnalysisRow.due_at <= now)
+        free = or_(and_(_has(Status.QUEUED), due), and_(_has(Status.RUNNING), AnalysisRow.lease_until < now))
         row = self.session.execute(
             update(AnalysisRow)
             .where(AnalysisRow.id == id, free)
@@ -142,7 +147,7 @@ class AnalysisRepository:
                 fraction=None,
                 message=None,
             )
-            .returning(AnalysisRow.fence, AnalysisRow.spec, AnalysisRow.identity)
+            .returning(AnalysisRow.fence, AnalysisRow.failures, AnalysisRow.spec, AnalysisRow.identity)
             .execution_options(synchronize_session=False)
         ).one_or_none()
         return Claim(id, *row) if row else None
@@ -186,13 +191,52 @@ class AnalysisRepository:
         if not owned:
             raise LeaseLost(f"analysis {id} is no longer run under fence {fence}")
 
+    def owns(self, id: str, fence: int) -> bool:
+        """Whether the claim still stands."""
+        query = select(AnalysisRow.id).where(AnalysisRow.id == id, AnalysisRow.fence == fence, _has(Status.RUNNING))
+        return self.session.scalar(query) is not None
+
+    def postpone(self, id: str, fence: int, *, seconds: float, error: dict[str, Any]) -> None:
+        """Give the analysis back to the queue after a transient error, or raise LeaseLost."""
+        owned = self._write_as_owner(
+            id,
+            fence,
+            status=Status.QUEUED,
+            lease_until=None,
+            pushed_at=None,
+            due_at=database_epoch() + seconds,
+            failures=AnalysisRow.failures + 1,
+            stage="waiting",
+            message=f"tried again in {seconds:.0f} s: {error['detail']}",
+        )
+        if not owned:
+            raise LeaseLost(f"analysis {id} is no longer run under fence {fence}")
+
+    def cancel(self, id: str) -> tuple[AnalysisRow, Status]:
+        """One caller no longer wants the answer; the last one's word ends it. Also the status before."""
+        row = self.session.scalars(select(AnalysisRow).where(AnalysisRow.id == id).with_for_update()).one_or_none()
+        if row is None:
+            raise NotFound("analysis", id, hint="GET /v1/analyses lists the analyses there are")
+        before = Status(row.status)
+        if before in (Status.SUCCEEDED, Status.FAILED):
+            raise Conflict(f"analysis {id!r} has {before} already", hint="there is nothing left to cancel")
+        if before == Status.CANCELLED:
+            return row, before
+        row.callers -= 1
+        if row.callers <= 0:
+            row.status, row.finished_at = Status.CANCELLED, datetime.now(UTC)
+            row.lease_until = row.pushed_at = None
+        self.session.flush()
+        return row, before
+
     # -- reconciling --
 
     def unattended(self, *, seconds: float, limit: int = 500) -> list[AnalysisRow]:
         """What waits and had no message `seconds` ago, and what runs under an expired lease."""
         now = database_epoch()
         stale = or_(AnalysisRow.pushed_at.is_(None), AnalysisRow.pushed_at < now - seconds)
-        waiting = and_(_has(Status.QUEUED), stale)
+        due = or_(AnalysisRow.due_at.is_(None), AnalysisRow.due_at <= now)
+        waiting = and_(_has(Status.QUEUED), stale, due)
         orphaned = and_(_has(Status.RUNNING), AnalysisRow.lease_until < now)
         query = select(AnalysisRow).where(or_(waiting, orphaned)).order_by(AnalysisRow.id).limit(limit)
         return list(self.session.scalars(query))

@@ -77,6 +77,9 @@ class AnalysisRow(Base):
     deliveries: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[float | None]
     pushed_at: Mapped[float | None]
+    due_at: Mapped[float | None]  # a failed attempt is not tried again before
+    failures: Mapped[int] = mapped_column(default=0)  # transient errors; crashes show in `deliveries`
+    callers: Mapped[int] = mapped_column(default=1)  # who still wants the answer: the last one's cancel counts
 
     stage: Mapped[str | None] = mapped_column(String(40))
     fraction: Mapped[float | None]
@@ -179,6 +182,19 @@ class MatrixRow(Base):
     regime: Mapped[str] = mapped_column(String(20))
 
     details: Mapped[dict[str, Any]]  # lists: rows left out, most and least overlapping rows
+
+
+class IdempotencyRow(Base):
+    """The first answer to a request that carried a key."""
+
+    __tablename__ = "idempotency_keys"
+
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    analysis_id: Mapped[str | None] = mapped_column(String(40))
+    status: Mapped[int | None]
+    body: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[float] = mapped_column(index=True)  # seconds by the database's clock
 
 
 class UploadRow(Base):

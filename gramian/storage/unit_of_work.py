@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from gramian.storage.analyses import AnalysisRepository
+from gramian.storage.idempotency import IdempotencyRepository
 from gramian.storage.models import ModelRepository
 from gramian.storage.uploads import UploadRepository
 
@@ -23,6 +24,7 @@ class UnitOfWork:
     def __enter__(self) -> Self:
         self.session = Session(self._engine, expire_on_commit=False)
         self.analyses = AnalysisRepository(self.session)
+        self.idempotency = IdempotencyRepository(self.session)
         self.models = ModelRepository(self.session)
         self.uploads = UploadRepository(self.session)
         return self

@@ -6,13 +6,28 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from gramian.analyses import ENDED, Status
+from gramian.analyses import ENDED, Status, canonical_json
+from gramian.storage.idempotency import FirstAnswer
+from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
 from service import operations
-from service.dependencies import AnalysisDep, Cursor, Limit, Name, ReadingDep, Services, ServicesDep, WaitDep
+from service.dependencies import (
+    AnalysisDep,
+    AnalysisId,
+    Cursor,
+    IdempotencyKeyDep,
+    Limit,
+    Name,
+    ReadingDep,
+    Services,
+    ServicesDep,
+    WaitDep,
+    WritingDep,
+)
 from service.problems import responses
 from service.schemas import Analysis, AnalysisList, AnalysisRequest
 
+OK, ACCEPTED = 200, 202
 RETRY_AFTER_SECONDS = 1
 BODY_LIMIT_BYTES = 1024**2
 
@@ -25,25 +40,53 @@ router = APIRouter(prefix="/v1/analyses", tags=["analyses"])
     response_model=Analysis,
     max_body_size=BODY_LIMIT_BYTES,
     responses=responses(
-        *(400, 403, 404, 413, 422, 502, 503),
+        *(400, 403, 404, 409, 413, 422, 502, 503),
         more={200: {"model": Analysis, "description": "The answer was known, or ended while you waited"}},
     ),
 )
 async def create_analysis(
-    body: AnalysisRequest, request: Request, response: Response, services: ServicesDep, wait: WaitDep
-) -> Analysis:
-    """Ask for an analysis. The same question asked again gets the analysis that answers it."""
-    row, is_new = await run_in_threadpool(operations.submit_analysis, services, body.spec(), body.labels)
-    if wait and row.status not in ENDED:
-        await services.completions.wait(row.id, seconds=wait)
-        row = await run_in_threadpool(_read, services, row.id)
-        response.headers["Preference-Applied"] = f"wait={wait:.0f}"
-    response.headers["Location"] = str(request.app.url_path_for("get_analysis", analysis_id=row.id))
-    if row.status in ENDED or not is_new:
-        response.status_code = 200
-    if row.status not in ENDED:
-        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    return Analysis.from_row(row, deduplicated=not is_new)
+    body: AnalysisRequest, request: Request, services: ServicesDep, wait: WaitDep, key: IdempotencyKeyDep
+) -> Response:
+    """Ask for an analysis. The same question asked again gets the analysis that answers it.
+
+    With an `Idempotency-Key` the first answer is kept for 24 hours and repeated to the same body.
+    """
+    submission = await run_in_threadpool(
+        operations.submit_analysis,
+        services,
+        body.spec(),
+        body.labels,
+        write=_answer,
+        key=_keyed(key, body) if key else None,
+    )
+    answer = submission.answer
+    headers = {"Location": str(request.app.url_path_for("get_analysis", analysis_id=answer.analysis_id))}
+    if submission.is_replay:
+        headers["Idempotency-Replayed"] = "true"
+    if wait and not submission.has_ended:
+        await services.completions.wait(answer.analysis_id, seconds=wait)
+        row = await run_in_threadpool(_read, services, answer.analysis_id)
+        answer = _answer(row, submission.is_new)
+        headers["Preference-Applied"] = f"wait={wait:.0f}"
+    if answer.status == ACCEPTED:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return Response(answer.body, status_code=answer.status, headers=headers, media_type="application/json")
+
+
+def _keyed(key: str, body: AnalysisRequest) -> operations.IdempotencyKey:
+    fingerprint = hashlib.sha256(canonical_json(body.model_dump(mode="json")).encode()).hexdigest()
+    return operations.IdempotencyKey(key, fingerprint)
+
+
+def _answer(row: AnalysisRow, is_new: bool) -> FirstAnswer:
+    status = OK if row.status in ENDED or not is_new else ACCEPTED
+    return FirstAnswer(row.id, status, Analysis.from_row(row, deduplicated=not is_new).model_dump_json(by_alias=True))
+
+
+@router.post("/{analysis_id}/cancel", responses=responses(404, 409))
+def cancel_analysis(analysis_id: AnalysisId, services: ServicesDep, uow: WritingDep) -> Analysis:
+    """Take the wish back. An analysis that several callers asked for goes on until the last of them cancels."""
+    return Analysis.from_row(operations.cancel_analysis(services, uow, analysis_id))
 
 
 @router.get(
@@ -91,6 +134,6 @@ def _label(text: str) -> tuple[str, str | None]:
     return name, value if colon else None
 
 
-def _read(services: Services, analysis_id: str):  # type: ignore[no-untyped-def]
+def _read(services: Services, analysis_id: str) -> AnalysisRow:
     with UnitOfWork(services.engine, writes=False) as uow:
         return uow.analyses.get(analysis_id)

@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import Engine, update
 
 from gramian.analyses import EmbeddingSpec, PathSource, Status, dedupe_key, new_id
-from gramian.errors import InvalidCursor, InvalidParameter, LeaseLost, NotFound
+from gramian.errors import IdempotencyKeyReused, InvalidCursor, InvalidParameter, LeaseLost, NotFound
 from gramian.storage.analyses import Outcome
-from gramian.storage.tables import AnalysisRow
+from gramian.storage.idempotency import FirstAnswer
+from gramian.storage.tables import AnalysisRow, IdempotencyRow
 from gramian.storage.unit_of_work import UnitOfWork
 
 LEASE = 30.0
@@ -211,3 +212,54 @@ def test_an_unknown_sort_names_the_known_ones(engine: Engine) -> None:
 def search(uow: UnitOfWork, **values: object):
     given = {"kind": None, "status": None, "model_id": None, "labels": [], "sort": "-created_at", "cursor": None}
     return uow.analyses.search(**(given | {"limit": 50} | values))
+
+
+def test_a_postponed_analysis_waits_for_its_time(engine: Engine, accept) -> None:
+    id = accept()
+    fence = claim(engine, id)
+    with UnitOfWork(engine) as uow:
+        uow.analyses.postpone(id, fence, seconds=3600, error={"detail": "the Hub is away"})
+    assert claim(engine, id) is None
+    with UnitOfWork(engine) as uow:
+        assert uow.analyses.unattended(seconds=0) == []
+        assert (uow.analyses.get(id).status, uow.analyses.get(id).failures) == ("queued", 1)
+        uow.session.execute(update(AnalysisRow).values(due_at=1.0))
+    with UnitOfWork(engine) as uow:
+        assert [row.id for row in uow.analyses.unattended(seconds=60)] == [id]
+    assert claim(engine, id) == 2
+
+
+def test_the_last_callers_cancel_counts_and_the_runner_is_refused_afterwards(engine: Engine, accept) -> None:
+    id = accept()
+    assert accept() == id
+    fence = claim(engine, id)
+    with UnitOfWork(engine) as uow:
+        assert uow.analyses.cancel(id)[0].status == "running"
+        assert uow.analyses.owns(id, fence)
+    with UnitOfWork(engine) as uow:
+        assert uow.analyses.cancel(id)[0].status == "cancelled"
+    with UnitOfWork(engine) as uow:
+        assert not uow.analyses.owns(id, fence)
+    with pytest.raises(LeaseLost), UnitOfWork(engine) as uow:
+        uow.analyses.succeed(id, fence, outcome(), gramian_version="0")
+    assert accept() != id
+
+
+def test_ten_requests_with_one_key_have_one_first_answer(engine: Engine) -> None:
+    def ask(number: int) -> str:
+        with UnitOfWork(engine) as uow:
+            if not uow.idempotency.reserve("key", "body"):
+                first = uow.idempotency.find("key", "body")
+                assert first is not None
+                return first.body
+            uow.idempotency.answer("key", FirstAnswer("an_1", 202, f"answer {number}"))
+            return f"answer {number}"
+
+    with ThreadPoolExecutor(10) as pool:
+        assert len(set(pool.map(ask, range(10)))) == 1
+    with pytest.raises(IdempotencyKeyReused), UnitOfWork(engine) as uow:
+        uow.idempotency.find("key", "another body")
+    with UnitOfWork(engine) as uow:
+        uow.session.execute(update(IdempotencyRow).values(created_at=1.0))
+        assert uow.idempotency.find("key", "another body") is None
+        assert uow.idempotency.reserve("key", "another body")
