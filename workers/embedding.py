@@ -2,7 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from gramian.answers import matrix_capacity
 from gramian.errors import PathSourceDisabled, SourceChanged
 from gramian.geometry.capacity import vocabulary_directions
 from gramian.geometry.measurement import MatrixGeometry, RankedRow, measure_matrix
+from gramian.geometry.parts import RowParts, part_ranges
 from gramian.settings import Settings
 from gramian.storage.analyses import Outcome
 from gramian.storage.blobs import BlobStore
@@ -20,7 +23,7 @@ from gramian.storage.tables import MatrixRow
 from gramian.weights.hub import HubIdentity, HubSource
 from gramian.weights.paths import PathIdentity, check_unchanged
 from gramian.weights.sources import FileSource, WeightSource, open_path
-from gramian.weights.tensors import StoredMatrix
+from gramian.weights.tensors import RowBlocks, StoredMatrix
 from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
 from workers.progress import Progress
 
@@ -50,9 +53,12 @@ def measure_embedding(
         for position, (role, matrix) in enumerate(vocabulary.matrices):
             share = (1.0 - FETCH_SHARE) / len(vocabulary.matrices)
             watch = _measuring(progress, matrix, start=FETCH_SHARE + position * share, share=share)
-            geometry = measure_matrix(_Blocks(matrix, device), rows=matrix.rows, dim=matrix.dim, progress=watch)
-            progress("digest", FETCH_SHARE + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
-            matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, tied=tied))
+            with ThreadPoolExecutor(1) as beside:
+                hashing = beside.submit(matrix.sha256)
+                geometry = measure_matrix(_blocks(matrix, device), rows=matrix.rows, dim=matrix.dim, progress=watch)
+                progress("digest", FETCH_SHARE + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
+                digest = f"sha256:{hashing.result()}"
+            matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied))
         bytes_fetched = source.bytes_fetched
         if spec.source.type == "path":
             check_unchanged(_root(settings), PathIdentity(**identity))
@@ -95,20 +101,34 @@ def choose_device(settings: Settings) -> torch.device:
     return torch.device(settings.device)
 
 
+def _blocks(matrix: StoredMatrix, device: torch.device) -> RowParts:
+    """The matrix as blocks on the device; in parts for the cores, whole for a GPU."""
+    rows = max(1, BLOCK_BYTES // (4 * matrix.dim))
+    ranges = part_ranges(matrix.rows, matrix.dim) if device.type == "cpu" else [(0, matrix.rows)]
+    return RowParts([_Blocks(matrix.blocks(rows, start=start, stop=stop), device) for start, stop in ranges])
+
+
+@dataclass(frozen=True)
 class _Blocks:
-    """A stored matrix as blocks on the device; every iteration reads it again."""
+    """Rows of a stored matrix on the device; every iteration reads them again."""
 
-    def __init__(self, matrix: StoredMatrix, device: torch.device) -> None:
-        self._blocks = matrix.blocks(max(1, BLOCK_BYTES // (4 * matrix.dim)))
-        self._device = device
+    stored: RowBlocks
+    device: torch.device
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        for block in self._blocks:
-            yield torch.from_numpy(block).to(self._device)
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        for block in self.stored:
+            yield torch.from_numpy(block).to(self.device)
 
 
 def matrix_row(
-    analysis_id: str, position: int, role: str, matrix: StoredMatrix, geometry: MatrixGeometry, *, tied: bool
+    analysis_id: str,
+    position: int,
+    role: str,
+    matrix: StoredMatrix,
+    geometry: MatrixGeometry,
+    *,
+    digest: str,
+    tied: bool,
 ) -> MatrixRow:
     """The measured numbers as they are stored."""
     moments, errors, census = geometry.moments, geometry.standard_errors, geometry.census
@@ -121,7 +141,7 @@ def matrix_row(
         position=position,
         tensor=matrix.name,
         dtype=matrix.dtype,
-        digest=f"sha256:{matrix.sha256()}",
+        digest=digest,
         rows=matrix.rows,
         dim=matrix.dim,
         rows_used=census.used,

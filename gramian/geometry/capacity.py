@@ -155,6 +155,8 @@ def epsilon_for(
     f = FORMS[form]
     excess = max(f.a * log_k - _log_prefactor(dim, f), 0.0)
     epsilon = math.sqrt(f.C * math.pow(excess, f.b) / math.pow(dim, f.c))
+    if epsilon > 1 and _reaches(_floored(dim, 1.0, form), log_k):
+        return 1.0  # it was rounding that went beyond
     if epsilon > 1:
         most, wanted = _floored_log10(dim, 1.0, form), log_k / math.log(10)
         raise GeometryError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from torch import Tensor
 from gramian.errors import GeometryError
 from gramian.geometry.baselines import random_epsilon, welch_floor
 from gramian.geometry.capacity import EpsilonClass, classify_epsilon
-from gramian.geometry.rows import CensusTaker, RowBlocks, RowCensus, UnitRows, to_numpy, unit_rows
+from gramian.geometry.parts import Tell, parts_of, side_by_side
+from gramian.geometry.rows import CensusTaker, RowBlocks, RowCensus, unit_rows
 from gramian.geometry.similarity import (
     CosineMoments,
     RowMeanCosines,
@@ -130,13 +132,14 @@ def measure_matrix(
     Parameters
     ----------
     blocks : RowBlocks
-        The matrix, (n, d); read twice, and once more where its rows are nearly parallel.
+        The matrix, (n, d); read twice, and once more where its rows are nearly parallel. The parts of `RowParts`
+        are measured side by side, and the result is the same up to rounding.
     rows, dim : int
         n and d.
     products : torch.dtype, optional
         Precision of the products within a chunk; float64 for small matrices, else float32, when not given.
     progress : Progress, optional
-        Called after every chunk; "gram" starts over where the further reading is needed.
+        Called after every chunk, in the calling thread; "gram" starts over where the further reading is needed.
 
     Raises
     ------
@@ -151,49 +154,56 @@ def measure_matrix(
     >>> geometry.moments.pairs, geometry.moments.mean, geometry.feature_dimensionality
     (15, -0.2, 0.5)
     """
-    if isinstance(blocks, Iterator):
+    parts = parts_of(blocks)
+    if any(isinstance(part, Iterator) for part in parts):
         raise GeometryError("the blocks can be read only once, and measuring takes two passes")
     products = products or choose_products(rows, dim)
 
-    def report(stage: str, chunk: UnitRows) -> None:
-        if progress is not None:
-            progress(stage, chunk.end / rows)
+    def first_pass(part: RowBlocks, tell: Tell) -> _Sums:
+        sums = _Sums(CensusTaker(), RunningPairSums(dim, products), WeightedGramSum(dim))
+        for chunk in unit_rows(part, dim=dim, dtype=products):
+            sums.census.add(chunk)
+            sums.pairs.add(chunk.unit)
+            sums.weighted.add(chunk.unit, chunk.norms)
+            tell(chunk.rows)
+        return sums
 
-    taker, pairs, weighted = CensusTaker(), RunningPairSums(dim, products), WeightedGramSum(dim)
-    for chunk in unit_rows(blocks, dim=dim, dtype=products):
-        taker.add(chunk)
-        pairs.add(chunk.unit)
-        weighted.add(chunk.unit, chunk.norms)
-        report("gram", chunk)
-    census = taker.census()
+    first = [partial(first_pass, part) for part in parts]
+    total, *others = side_by_side(first, tell=_telling(progress, "gram", rows))
+    part_rows = [sums.census.rows for sums in (total, *others)]
+    while others:
+        total.merge(others.pop(0))  # each is let go once it is merged
+    census = total.census.census()
     if census.rows != rows:
         raise GeometryError(f"the matrix was announced with {rows} rows, its blocks hold {census.rows}")
     census.require(2)
-    sums = recentred(pairs.sums(), blocks, watch=lambda chunk: report("gram", chunk))
+    sums = recentred(total.pairs.sums(), blocks, tell=_telling(progress, "gram", rows))
     moments = sums.moments()
 
-    mean_cosines, dimensionality = RowMeanCosines(sums), weighted.dimensionality(products)
-    index: list[Tensor] = []
-    norms: list[Tensor] = []
-    means: list[RowMeans] = []
-    dimensionalities: list[Tensor] = []
-    for chunk in unit_rows(blocks, dim=dim, dtype=mean_cosines.unit_dtype):
-        index.append(chunk.index)
-        norms.append(chunk.norms)
-        means.append(mean_cosines(chunk.unit))
-        dimensionalities.append(dimensionality(chunk.unit.to(products), chunk.norms))
-        report("rows", chunk)
+    mean_cosines, dimensionality = RowMeanCosines(sums), total.weighted.dimensionality(products)
 
-    row_means = RowMeans(sums.level, torch.cat([m.mean for m in means]), torch.cat([m.square for m in means]))
+    def second_pass(part: RowBlocks, found: Tensor, tell: Tell) -> None:
+        for chunk in unit_rows(part, dim=dim, dtype=mean_cosines.unit_dtype):
+            means = mean_cosines(chunk.unit)
+            owned = dimensionality(chunk.unit.to(products), chunk.norms)
+            found[:, chunk.index.cpu()] = torch.stack([chunk.norms, means.mean, means.square, owned]).cpu()
+            tell(chunk.rows)
+
+    # One array for all rows: a few kilobytes kept of each chunk would keep the memory around them from being reused.
+    found = torch.full((4, rows), torch.nan, dtype=torch.float64)
+    second = [partial(second_pass, *part) for part in zip(parts, torch.split(found, part_rows, dim=1), strict=True)]
+    side_by_side(second, tell=_telling(progress, "rows", rows))
+    norms, mean, square, owned = found[:, census.used_rows]  # (used,) each
+    row_means = RowMeans(sums.level, mean, square)
     per_row = PerRow(
-        row=to_numpy(index),
-        norm=to_numpy(norms),
-        mean_cosine=row_means.cosine.cpu().numpy(),
-        mean_square_cosine=row_means.square_cosine.cpu().numpy(),
-        feature_dimensionality=to_numpy(dimensionalities),
+        row=census.used_rows,
+        norm=norms.numpy(),
+        mean_cosine=row_means.cosine.numpy(),
+        mean_square_cosine=row_means.square_cosine.numpy(),
+        feature_dimensionality=owned.numpy(),
     )
-    lengths = norm_statistics(torch.cat(norms))
-    represented = represented_fraction(torch.cat(norms), scale=lengths.median)
+    lengths = norm_statistics(norms)
+    represented = represented_fraction(norms, scale=lengths.median)
     return MatrixGeometry(
         dim=dim,
         products=str(products).removeprefix("torch."),
@@ -218,8 +228,36 @@ def measure_matrix(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What the first pass sums over the rows of a part."""
+
+    census: CensusTaker
+    pairs: RunningPairSums
+    weighted: WeightedGramSum
+
+    def merge(self, below: "_Sums") -> None:
+        self.census.merge(below.census)
+        self.pairs.merge(below.pairs)
+        self.weighted.merge(below.weighted)
+
+
+def _telling(progress: Progress | None, stage: str, rows: int) -> Tell:
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(stage, done / rows)
+
+    return tell
+
+
 def _ranked(per_row: PerRow, key: npt.NDArray[Any]) -> tuple[RankedRow, ...]:
-    first = np.argsort(key, kind="stable")[:EXTREME_ROWS]
+    last = min(EXTREME_ROWS, len(key)) - 1
+    candidates = np.flatnonzero(key <= np.partition(key, last)[last])  # sorting all rows would take longer
+    first = candidates[np.argsort(key[candidates], kind="stable")][:EXTREME_ROWS]
     return tuple(
         RankedRow(int(per_row.row[i]), float(per_row.mean_square_cosine[i]), float(per_row.mean_cosine[i]))
         for i in first

@@ -29,13 +29,18 @@ class GramSum:
 
     def __init__(self, dim: int) -> None:
         self._upper = torch.zeros(dim, dim, dtype=torch.float64)
+        self._weighted = torch.empty(0, dim)
 
     def add(self, V: Tensor, weights: Tensor | None = None) -> None:
         """Add the rows of V, (m, d), each with its weight ω_i ≥ 0, (m,), or 1."""
         self._upper = self._upper.to(V.device)  # the first chunk decides where the sum lives
+        right = V if weights is None else self._scaled(V, weights)  # (m, d)
         for s, e in panels(V.shape[1]):
-            right = V[:, s:e] if weights is None else V[:, s:e] * weights[:, None]  # (m, e - s)
-            self._upper[:e, s:e] += V[:, :e].T @ right
+            self._upper[:e, s:e] += V[:, :e].T @ right[:, s:e]
+
+    def merge(self, other: "GramSum") -> None:
+        """Add what another sum holds."""
+        self._upper += other._upper.to(self._upper.device)
 
     def scale(self, factor: float) -> None:
         """Multiply what was summed so far."""
@@ -46,6 +51,13 @@ class GramSum:
         for s, e in panels(len(self._upper)):
             self._upper[e:, s:e] = self._upper[s:e, e:].T
         return self._upper
+
+    def _scaled(self, V: Tensor, weights: Tensor) -> Tensor:
+        # One buffer for all chunks, as for the unit rows.
+        m, out = len(V), self._weighted
+        if len(out) < m or out.dtype != V.dtype or out.device != V.device:
+            out = self._weighted = torch.empty_like(V)
+        return torch.mul(V, weights[:, None], out=out[:m])
 
 
 class QuadraticForm:

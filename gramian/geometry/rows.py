@@ -76,6 +76,11 @@ class RowCensus:
     zero_rows: npt.NDArray[np.int64]
     nonfinite_rows: npt.NDArray[np.int64]
 
+    @property
+    def used_rows(self) -> npt.NDArray[np.int64]:
+        """Positions of the rows with a direction, (used,), ascending."""
+        return np.delete(np.arange(self.rows), np.concatenate([self.zero_rows, self.nonfinite_rows]))
+
     def require(self, needed: int) -> None:
         """Raise `TooFewRows` unless `needed` rows have a direction."""
         if self.used < needed:
@@ -94,8 +99,8 @@ class UnitRows:
         Norms before scaling, in the units of the matrix.
     index, zero, nonfinite : int64 tensors
         Positions in the matrix of the rows in `unit`, and of those left out of it.
-    end : int
-        Rows of the matrix read so far, this chunk included.
+    rows : int
+        Rows of the matrix in this chunk, those left out included.
     """
 
     unit: Tensor
@@ -103,7 +108,7 @@ class UnitRows:
     index: Tensor
     zero: Tensor
     nonfinite: Tensor
-    end: int
+    rows: int
 
 
 class CensusTaker:
@@ -114,11 +119,18 @@ class CensusTaker:
         self._zero: list[Tensor] = []
         self._nonfinite: list[Tensor] = []
 
-    def add(self, rows: UnitRows) -> None:
-        self.rows = rows.end
-        self.used += len(rows.index)
-        self._zero += [rows.zero] if len(rows.zero) else []
-        self._nonfinite += [rows.nonfinite] if len(rows.nonfinite) else []
+    def add(self, chunk: UnitRows) -> None:
+        self.rows += chunk.rows
+        self.used += len(chunk.index)
+        self._zero += [chunk.zero] if len(chunk.zero) else []
+        self._nonfinite += [chunk.nonfinite] if len(chunk.nonfinite) else []
+
+    def merge(self, below: "CensusTaker") -> None:
+        """Take in the count of the rows that follow those counted here."""
+        self._zero += [self.rows + zero for zero in below._zero]
+        self._nonfinite += [self.rows + nonfinite for nonfinite in below._nonfinite]
+        self.rows += below.rows
+        self.used += below.used
 
     def census(self) -> RowCensus:
         zero, nonfinite = to_numpy(self._zero), to_numpy(self._nonfinite)
@@ -168,12 +180,12 @@ def unit_rows(blocks: RowBlocks, *, dim: int, dtype: torch.dtype) -> Iterator[Un
         low, high = SAFE_NORMS[working]
         if bool(((norms > low) & (norms < high)).all()):
             unit = torch.div(W, norms[:, None], out=scratch[:m]).to(dtype)  # (m, d)
-            yield UnitRows(unit, norms.to(torch.float64), index, index[:0], index[:0], start)
+            yield UnitRows(unit, norms.to(torch.float64), index, index[:0], index[:0], m)
         else:  # a chunk with a zero, non-finite, tiny or huge row
-            yield _careful_unit_rows(W.to(torch.float64), index, start, dtype)
+            yield _careful_unit_rows(W.to(torch.float64), index, dtype)
 
 
-def _careful_unit_rows(W: Tensor, index: Tensor, end: int, dtype: torch.dtype) -> UnitRows:
+def _careful_unit_rows(W: Tensor, index: Tensor, dtype: torch.dtype) -> UnitRows:
     peak = W.abs().amax(dim=1)  # (m,), NaN where the row has one
     scaled = W / peak[:, None]  # (m, d) in [-1, 1]
     relative = torch.linalg.vector_norm(scaled, dim=1)  # (m,) in [1, √d]
@@ -187,12 +199,12 @@ def _careful_unit_rows(W: Tensor, index: Tensor, end: int, dtype: torch.dtype) -
         index=index[kept],
         zero=index[zero],
         nonfinite=index[~kept & ~zero],
-        end=end,
+        rows=len(W),
     )
 
 
 def _chunks(blocks: RowBlocks, dim: int) -> Iterator[Tensor]:
-    rows = max(CHUNK_ROWS, CHUNK_ELEMENTS // dim)
+    rows = max(CHUNK_ROWS, -(-CHUNK_ELEMENTS // dim))  # rounded up: the last cut of a block is no single row
     for block in blocks:
         if block.ndim != 2 or block.shape[1] != dim:
             raise GeometryError(f"a block has shape {list(block.shape)}, expected [rows, {dim}]")

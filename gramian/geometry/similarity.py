@@ -25,15 +25,16 @@ over all j, where the pair of a row with itself contributes x_ii = 1 − t. At c
 Sources: A. Guha, arXiv:2606.02765, §2, for μ, σ and ε; W. Hoeffding, Ann. Math. Statist. 19 (1948), for the errors.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 import torch
 from torch import Tensor
 
+from gramian.geometry.parts import Tell, parts_of, side_by_side
 from gramian.geometry.products import GramSum, QuadraticForm
-from gramian.geometry.rows import CensusTaker, RowBlocks, RowCensus, UnitRows, row_blocks, unit_rows
+from gramian.geometry.rows import CensusTaker, RowBlocks, RowCensus, row_blocks, unit_rows
 
 __all__ = [
     "CosineMoments",
@@ -207,6 +208,15 @@ class RunningPairSums:
             self._along_square += float(along.square().sum())
             self._along_w = self._along_w.to(W.device) + (along.to(W.dtype) @ W).to(torch.float64)
 
+    def merge(self, other: "RunningPairSums") -> None:
+        """Add the sums over other rows, about the same centre."""
+        self._count += other._count
+        self._H.merge(other._H)
+        self._w = self._w + other._w.to(self._w.device)
+        self._along += other._along
+        self._along_square += other._along_square
+        self._along_w = self._along_w + other._along_w.to(self._along_w.device)
+
     def sums(self) -> "PairSums":
         """The sums about their own mean; call once, after the last chunk."""
         n, H = self._count, self._H.matrix()
@@ -283,19 +293,25 @@ class PairSums:
         return self.products != torch.float64 and square_x > CANCELLATION * max(square_x - mean_x**2, 0.0)
 
 
-def recentred(sums: PairSums, blocks: RowBlocks, *, watch: Callable[[UnitRows], None] | None = None) -> PairSums:
+def recentred(sums: PairSums, blocks: RowBlocks, *, tell: Tell = lambda _: None) -> PairSums:
     """Sums about the mean unit row, by a further pass, where rows so nearly parallel cost the digits of σ.
 
-    `watch` sees every chunk of that pass.
+    `tell` is told of the rows done in that pass.
     """
     if not sums.cancels():
         return sums
     centre = sums.mean_unit_row
-    running = RunningPairSums(len(centre), sums.products, centre=centre)
-    for rows in unit_rows(blocks, dim=len(centre), dtype=torch.float64):
-        running.add(rows.unit)
-        if watch is not None:
-            watch(rows)
+
+    def about_centre(part: RowBlocks, tell: Tell) -> RunningPairSums:
+        running = RunningPairSums(len(centre), sums.products, centre=centre)
+        for chunk in unit_rows(part, dim=len(centre), dtype=torch.float64):
+            running.add(chunk.unit)
+            tell(chunk.rows)
+        return running
+
+    running, *others = side_by_side([partial(about_centre, part) for part in parts_of(blocks)], tell=tell)
+    for other in others:
+        running.merge(other)
     return running.sums()
 
 

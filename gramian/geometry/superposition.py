@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -46,8 +47,15 @@ def norm_statistics(norms: Tensor) -> NormStatistics:
         std=float(relative.std()) * largest,
         min=float(values.min()),
         max=largest,
-        median=float(np.median(relative)) * largest,
+        median=_median(relative) * largest,
     )
+
+
+def _median(values: npt.NDArray[np.float64]) -> float:
+    # np.median imports numpy.ma, which takes a new process longer than the rest of the statistics.
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    middle = np.partition(values, (low, high))[[low, high]]
+    return float(middle.mean())
 
 
 def represented_fraction(norms: Tensor, *, scale: float) -> float:
@@ -84,6 +92,15 @@ class WeightedGramSum:
             self._gram.scale((self._largest / largest) ** 2)
             self._largest = largest
         self._gram.add(unit, (norms / largest).square().to(unit.dtype))
+
+    def merge(self, other: "WeightedGramSum") -> None:
+        """Add the sum over other rows, in units of the larger of both largest norms; the other is used up."""
+        largest = max(self._largest, other._largest)
+        if largest > 0:
+            for gram, unit in ((self._gram, self._largest), (other._gram, other._largest)):
+                gram.scale((unit / largest) ** 2)
+        self._gram.merge(other._gram)
+        self._largest = largest
 
     def dimensionality(self, products: torch.dtype) -> "FeatureDimensionality":
         """The second pass; call after the last chunk."""

@@ -66,16 +66,16 @@ class StoredMatrix:
         """The file holds the rows as safetensors would: row after row, little-endian."""
         return not self.fortran and not self.big_endian
 
-    def blocks(self, rows_per_block: int) -> "RowBlocks":
-        """The rows in order, `rows_per_block` at a time; may be iterated as often as wanted."""
+    def blocks(self, rows_per_block: int, *, start: int = 0, stop: int | None = None) -> "RowBlocks":
+        """The rows from `start` to before `stop`, `rows_per_block` at a time; may be iterated as often as wanted."""
         if rows_per_block < 1:
             raise ValueError(f"rows_per_block must be at least 1, not {rows_per_block}")
-        return RowBlocks(self, rows_per_block)
+        return RowBlocks(self, rows_per_block, start, self.rows if stop is None else stop)
 
     def sha256(self) -> str:
         """Hex digest of the numbers as safetensors stores them: row-major, little-endian, in the stored dtype."""
         digest = hashlib.sha256()
-        for stored in self._stored_blocks(self._chunk_rows):  # (b, d)
+        for stored in self._stored_blocks(self._chunk_rows, 0, self.rows):  # (b, d)
             digest.update(stored.data)
         return digest.hexdigest()
 
@@ -90,7 +90,7 @@ class StoredMatrix:
         if self.dtype == other.dtype:
             if self == other:
                 return True
-            pairs = zip(self._stored_blocks(rows), other._stored_blocks(rows), strict=True)
+            pairs = zip(self._stored_blocks(rows, 0, self.rows), other._stored_blocks(rows, 0, self.rows), strict=True)
             return all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)
         values = zip(self.blocks(rows), other.blocks(rows), strict=True)
         return all(np.array_equal(a, b, equal_nan=True) for a, b in values)
@@ -99,12 +99,12 @@ class StoredMatrix:
     def _chunk_rows(self) -> int:
         return max(1, _CHUNK_BYTES // (self.dim * 8))
 
-    def _stored_blocks(self, rows_per_block: int) -> Iterator[Block]:
+    def _stored_blocks(self, rows_per_block: int, first: int, stop: int) -> Iterator[Block]:
         """Blocks (b, d) in the stored dtype, little-endian and row-major, each in memory of its own."""
         stored = np.dtype(STORED_AS[self.dtype]).newbyteorder(">" if self.big_endian else "<")
         with self.path.open("rb", buffering=0) as file:
-            for start in range(0, self.rows, rows_per_block):
-                count = min(rows_per_block, self.rows - start)
+            for start in range(first, stop, rows_per_block):
+                count = min(rows_per_block, stop - start)
                 block = (
                     self._gather(file, stored, start, count) if self.fortran else self._read(file, stored, start, count)
                 )
@@ -124,7 +124,7 @@ class StoredMatrix:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """The rows of a matrix as C-contiguous blocks (b, d): float32, or float64 where the file holds F64.
+    """Rows of a matrix as C-contiguous blocks (b, d): float32, or float64 where the file holds F64.
 
     Rows are read, not mapped: a file that shrinks under a map kills the process, under a read it is an error.
     Each block is new memory, and none is kept here.
@@ -132,13 +132,15 @@ class RowBlocks:
 
     matrix: StoredMatrix
     rows_per_block: int
+    start: int
+    stop: int
 
     def __len__(self) -> int:
-        return (self.matrix.rows + self.rows_per_block - 1) // self.rows_per_block
+        return (self.stop - self.start + self.rows_per_block - 1) // self.rows_per_block
 
     def __iter__(self) -> Iterator[Block]:
         dtype = self.matrix.dtype
-        for stored in self.matrix._stored_blocks(self.rows_per_block):
+        for stored in self.matrix._stored_blocks(self.rows_per_block, self.start, self.stop):
             yield _widen(stored, dtype)
 
 

@@ -48,6 +48,19 @@ def test_blocks_hold_the_rows_as_torch_widens_them(
         assert np.array_equal(np.concatenate(found), values.to(wide).numpy())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("start", "stop"), [(0, 37), (0, 20), (20, 37), (9, 10), (12, 12), (30, None)])
+def test_blocks_of_a_range_hold_its_rows_alone(
+    write: Write, values: torch.Tensor, dtype: torch.dtype, start: int, stop: int | None
+) -> None:
+    values = values.to(dtype)
+    blocks = stored(write, values).blocks(8, start=start, stop=stop)
+    found = list(blocks)
+    assert len(found) == len(blocks)
+    rows = np.concatenate([np.empty((0, DIM), np.float32), *found])
+    assert np.array_equal(rows, values[start:stop].to(torch.float32).numpy())
+
+
 def test_every_bfloat16_bit_pattern_is_decoded_as_torch_does(write: Write) -> None:
     bits = torch.arange(2**16, dtype=torch.int32).to(torch.uint16).reshape(256, 256)
     values = bits.view(torch.bfloat16)
