@@ -46,13 +46,17 @@ class WarmService:
         self._http = session.http
         self._number = count(1)
         self._process = _service_process()
-        for seed in range(WARM_UPS):
-            rows = np.random.default_rng(seed).standard_normal((2000, 384), dtype=np.float32)
-            self._ask(self._upload(save({TENSOR: rows})))
+        for _ in range(WARM_UPS):
+            self._warm_up()
 
     def run(self) -> Run:
-        """Time one question."""
+        """Time one question, on a worker that has just answered a small one.
+
+        The kernel takes pages of a process that idles while others want memory, as the published way does: that is a
+        cold worker, and not what is measured.
+        """
         upload = self._upload(remarked_copy(minilm(), next(self._number)))
+        self._warm_up()
         started = time.perf_counter()
         analysis = self._ask(upload)
         seconds = time.perf_counter() - started
@@ -77,6 +81,10 @@ class WarmService:
         self._http.delete(f"/v1/uploads/{upload}").raise_for_status()
         peaks = {role: _peak(process) for role, process in family.items()}
         return {"job": job, "API": _peak(self._process), **peaks}
+
+    def _warm_up(self) -> None:
+        rows = np.random.default_rng(next(self._number)).standard_normal((2000, 384), dtype=np.float32)
+        self._ask(self._upload(save({TENSOR: rows})))
 
     def _upload(self, data: bytes) -> str:
         answer = self._http.post("/v1/uploads", params={"filename": "copy.safetensors"}, content=data)

@@ -8,11 +8,11 @@ from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from gramian.storage.unit_of_work import UnitOfWork
+from gramian.storage.analyses import ended_among
 
 log = logging.getLogger("gramian.service")
 
-POLL_SECONDS = 0.025  # one indexed query for all waiting callers; runs only while somebody waits
+POLL_SECONDS = 0.01  # one indexed query for all waiting callers; runs only while somebody waits
 
 
 class Completions:
@@ -51,7 +51,7 @@ class Completions:
     async def _watch(self) -> None:
         while self._waiting:
             try:
-                ended = await run_in_threadpool(self._ended_among, list(self._waiting))
+                ended = await run_in_threadpool(ended_among, self._engine, list(self._waiting))
             except SQLAlchemyError as error:
                 log.warning("waiting callers: the database did not answer just now (%s)", type(error).__name__)
                 ended = set()
@@ -59,7 +59,3 @@ class Completions:
                 for event in self._waiting.get(analysis_id, ()):
                     event.set()
             await asyncio.sleep(POLL_SECONDS)
-
-    def _ended_among(self, ids: list[str]) -> set[str]:
-        with UnitOfWork(self._engine, writes=False) as uow:
-            return uow.analyses.ended_among(ids)

@@ -66,8 +66,14 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with what a worker wants of the C library, unless the operator has chosen otherwise.
+    """The environment with what a worker wants of its libraries, unless the operator has chosen otherwise.
 
-    Blocks of rows come and go by the thousand: glibc would return each to the kernel and fault it in again.
+    Blocks of rows come and go by the thousand: glibc would return each to the kernel and fault it in again. Ranges of
+    rows are measured by threads of our own: NumPy's BLAS should not start more inside each.
     """
-    return {"MALLOC_MMAP_THRESHOLD_": str(256 * 1024**2), "MALLOC_TRIM_THRESHOLD_": str(512 * 1024**2)} | dict(environ)
+    wanted = {
+        "MALLOC_MMAP_THRESHOLD_": str(256 * 1024**2),
+        "MALLOC_TRIM_THRESHOLD_": str(512 * 1024**2),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    return wanted | dict(environ)

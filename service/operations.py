@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -25,9 +26,11 @@ from gramian.storage.blobs import IncomingBlob
 from gramian.storage.idempotency import FirstAnswer
 from gramian.storage.tables import AnalysisRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
-from gramian.weights.formats import inspect_file
+from gramian.weights.formats import FileHeader, inspect_file
 from gramian.weights.hub import resolve_hub
+from gramian.weights.names import is_vocabulary
 from gramian.weights.paths import resolve_path
+from gramian.weights.tensors import TensorInfo
 from service.dependencies import Services
 
 
@@ -77,7 +80,8 @@ def submit_analysis(
             upload = uow.uploads.get(spec.source.upload_id)
             uow.hold(upload.sha256)
             analysis.upload_id, analysis.digest = upload.id, f"sha256:{upload.sha256}"
-            analysis.identity = {"sha256": upload.sha256, "filename": upload.filename}
+            digests = {tensor["name"]: tensor["sha256"] for tensor in upload.tensors if "sha256" in tensor}
+            analysis.identity = {"sha256": upload.sha256, "filename": upload.filename, "tensors": digests}
             analysis.dedupe_key = dedupe_key(spec, analysis.digest)
         row, is_new = uow.analyses.accept(analysis, labels)
         answer = write(row, is_new)
@@ -148,9 +152,7 @@ def store_upload(services: Services, incoming: IncomingBlob, filename: str) -> U
         size=incoming.size,
         sha256=incoming.sha256,
         format=header.format,
-        tensors=[
-            {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape)} for tensor in header.tensors
-        ],
+        tensors=[_description(tensor, header, incoming.path) for tensor in header.tensors],
         created_at=datetime.now(UTC),
     )
     with UnitOfWork(services.engine) as uow:
@@ -158,6 +160,14 @@ def store_upload(services: Services, incoming: IncomingBlob, filename: str) -> U
         incoming.publish()
         uow.uploads.add(upload)
     return upload
+
+
+def _description(tensor: TensorInfo, header: FileHeader, path: Path) -> dict[str, Any]:
+    """Name, type and shape; of what is likely to be analysed the digest too, so that no analysis has to wait for it."""
+    described = {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape)}
+    if is_vocabulary(tensor):
+        described["sha256"] = header.matrix(tensor, path).sha256()
+    return described
 
 
 def delete_upload(services: Services, uow: UnitOfWork, upload: UploadRow) -> None:

@@ -291,6 +291,7 @@ class TensorDescription(BaseModel):
     name: str
     dtype: str
     shape: list[int]
+    sha256: str | None = Field(None, description="of the tensor's bytes, for what looks like a vocabulary matrix")
 
 
 class Upload(BaseModel):

@@ -27,7 +27,7 @@ from gramian.weights.tensors import RowBlocks, StoredMatrix
 from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
 from workers.progress import Progress
 
-BLOCK_BYTES = 8 * 1024**2  # of float32 rows read at once: enough for disk and product alike, little in memory
+BLOCK_BYTES = 4 * 1024**2  # of float32 rows read at once: enough for disk and product alike, little in memory
 LISTED_ROWS = 100  # rows left out that are named; all are counted
 
 # The parts of the whole, for the progress bar: fetching is most of it where bytes come over a network.
@@ -49,15 +49,16 @@ def measure_embedding(
     with open_source(spec, identity, settings=settings, spool=spool) as source:
         vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress))
         tied = vocabulary.tying.finding not in ("untied", "not_compared")
+        digests: dict[str, str] = identity.get("tensors", {})  # an upload's were made when it arrived
         matrices = []
         for position, (role, matrix) in enumerate(vocabulary.matrices):
             share = (1.0 - FETCH_SHARE) / len(vocabulary.matrices)
             watch = _measuring(progress, matrix, start=FETCH_SHARE + position * share, share=share)
             with ThreadPoolExecutor(1) as beside:
-                hashing = beside.submit(matrix.sha256)
+                hashing = None if matrix.name in digests else beside.submit(matrix.sha256)
                 geometry = measure_matrix(_blocks(matrix, device), rows=matrix.rows, dim=matrix.dim, progress=watch)
                 progress("digest", FETCH_SHARE + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
-                digest = f"sha256:{hashing.result()}"
+                digest = f"sha256:{hashing.result() if hashing else digests[matrix.name]}"
             matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied))
         bytes_fetched = source.bytes_fetched
         if spec.source.type == "path":

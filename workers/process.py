@@ -4,10 +4,12 @@ import functools
 import gc
 from contextlib import suppress
 
+import torch
 from sqlalchemy import Engine
 from sqlalchemy.orm import configure_mappers
 
 from gramian.errors import LeaseLost
+from gramian.geometry.measurement import measure_matrix
 from gramian.settings import Settings
 from gramian.storage.engine import open_engine
 from gramian.storage.unit_of_work import UnitOfWork
@@ -40,4 +42,17 @@ def prepare() -> None:
         with suppress(LeaseLost):
             uow.analyses.fail(NO_ANALYSIS, 0, DEFECT)
     engine().dispose()
+    _measure_something()
     gc.freeze()  # what lives now lives on: the children's collector need not touch, and so copy, its pages
+
+
+def _measure_something() -> None:
+    """Let the math libraries find their kernels here instead of in every child.
+
+    On one thread: the pools of threads that they start otherwise would not survive a fork.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    rows = torch.ones(64, 64) + torch.eye(64)
+    measure_matrix([rows], rows=64, dim=64, products=torch.float32)
+    torch.set_num_threads(threads)

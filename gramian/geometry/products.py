@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+SYRK_DIM = 1448  # up to here a product of 8 MB stays beside the caches; above, panels need less memory
 PANELS = 4  # 62 % of the multiplications; more panels become too narrow for the kernels to run at full speed
 
 
@@ -34,9 +35,15 @@ class GramSum:
     def add(self, V: Tensor, weights: Tensor | None = None) -> None:
         """Add the rows of V, (m, d), each with its weight ω_i ≥ 0, (m,), or 1."""
         self._upper = self._upper.to(V.device)  # the first chunk decides where the sum lives
-        right = V if weights is None else self._scaled(V, weights)  # (m, d)
+        if weights is not None:
+            V = self._scaled(V, weights.sqrt())  # (m, d)
+        if V.device.type == "cpu" and V.shape[1] <= SYRK_DIM and torch.get_num_threads() == 1:
+            # NumPy hands AᵀA to its BLAS's syrk, which torch lacks. Beside torch's own threads, BLAS's would stall.
+            rows = V.numpy()
+            self._upper += torch.from_numpy(rows.T @ rows)
+            return
         for s, e in panels(V.shape[1]):
-            self._upper[:e, s:e] += V[:, :e].T @ right[:, s:e]
+            self._upper[:e, s:e] += V[:, :e].T @ V[:, s:e]
 
     def merge(self, other: "GramSum") -> None:
         """Add what another sum holds."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, TextClause, and_, or_, select, text, update
+from sqlalchemy import ColumnElement, Engine, TextClause, and_, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from gramian.analyses import ANSWERING, ENDED, Status
@@ -122,10 +122,6 @@ class AnalysisRepository:
             query = query.where(AnalysisRow.labels.any(wanted))
         order = Order.parse(sort, SORTS, AnalysisRow.id)
         return fetch_page(self.session, query, order=order, cursor=cursor, limit=limit)
-
-    def ended_among(self, ids: Sequence[str]) -> set[str]:
-        """Those of `ids` that will not change any more."""
-        return set(self.session.scalars(select(AnalysisRow.id).where(AnalysisRow.id.in_(ids), _has(*ENDED))))
 
     # -- running --
 
@@ -272,6 +268,12 @@ class AnalysisRepository:
             .execution_options(synchronize_session=False)
         )
         return result.scalar() is not None
+
+
+def ended_among(engine: Engine, ids: Sequence[str]) -> set[str]:
+    """Those of `ids` that will not change any more; asked many times a second, so without a session."""
+    with engine.execution_options(writes=False).connect() as connection:
+        return set(connection.scalars(select(AnalysisRow.id).where(AnalysisRow.id.in_(ids), _has(*ENDED))))
 
 
 def _has(*statuses: Status) -> ColumnElement[bool]:

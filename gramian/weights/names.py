@@ -186,6 +186,12 @@ def is_output_name(name: str) -> bool:
     return _rank(_path_and_part(name)[0], _OUTPUT_RANK) is not None
 
 
+def is_vocabulary(tensor: TensorInfo) -> bool:
+    """Whether the tensor is a readable matrix under a name that checkpoints give to a vocabulary matrix."""
+    readable = len(tensor.shape) == 2 and tensor.size > 0 and tensor.dtype in READABLE_DTYPES
+    return readable and (is_input_name(tensor.name) or is_output_name(tensor.name))
+
+
 def shortlist(names: Iterable[str], *, input: str | None = None, output: str | None = None) -> tuple[str, ...]:
     """The names that `choose_tensors` may choose from: what is known without any shape.
 

@@ -1,5 +1,6 @@
 """A model goes in over HTTP, numbers come out: on real weights and on planted ones, by every source."""
 
+import hashlib
 import shutil
 
 import numpy as np
@@ -107,11 +108,14 @@ def test_both_matrices_are_measured_where_they_differ_and_one_where_they_do_not(
         body = save({"model.embed_tokens.weight": first, "lm_head.weight": head.clone()})
         upload = service.http.post("/v1/uploads?filename=two.safetensors", content=body).json()
         assert [tensor["name"] for tensor in upload["tensors"]] == ["lm_head.weight", "model.embed_tokens.weight"]
+        stored = hashlib.sha256(head.contiguous().numpy().tobytes()).hexdigest()
+        assert upload["tensors"][0]["sha256"] == stored
         answer = service.analyse({"type": "upload", "upload_id": upload["id"]})
         assert answer["result"]["tying"]["finding"] == finding
         assert [matrix["role"] for matrix in answer["result"]["matrices"]] == roles
         for matrix, values in zip(answer["result"]["matrices"], (first, second), strict=False):
             assert matrix["epsilon"]["value"] == pytest.approx(epsilon(values.double().numpy()), rel=1e-6)
+            assert matrix["digest"] == "sha256:" + hashlib.sha256(values.contiguous().numpy().tobytes()).hexdigest()
             assert matrix["capacity"]["vocabulary_directions"] == 300 * len(roles)
 
 
