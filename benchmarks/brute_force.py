@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-BINS = 400
+BINS = 300  # as published
 BLOCK_ROWS = 1024
 
 Matrix = npt.NDArray[np.float32]
@@ -34,25 +34,31 @@ class BruteForce:
 def published_way(W: Matrix) -> BruteForce:
     """All pairs in memory: one n×n product, its upper triangle, a histogram, mean and standard deviation.
 
-    The steps of A. Guha, arXiv:2606.02765, for a matrix whose n×n product fits; both cores multiply. 4n² + 2n² bytes.
+    The steps of A. Guha, arXiv:2606.02765, and of its code for a matrix whose n×n product fits: the histogram looks
+    every cosine up among the bins' edges, a share of them at a time. All cores work. 4n² + 2n² bytes.
     """
     started = time.perf_counter()
     U = torch.nn.functional.normalize(torch.from_numpy(W))  # (n, d)
-    n = len(U)
-    product = (U @ U.T).numpy()  # (n, n)
-    cosines = np.empty(n * (n - 1) // 2, np.float32)  # row after row of the strict upper triangle
-    end = 0
-    for i in range(n):
-        start, end = end, end + n - 1 - i
-        cosines[start:end] = product[i, i + 1 :]
+    product = U @ U.T  # (n, n)
+    cosines = torch.cat([row[i + 1 :] for i, row in enumerate(product)])  # (n(n-1)/2,)
     del product
     collected = time.perf_counter()
-    counts, _ = np.histogram(cosines, bins=BINS)
+    counts = looked_up_histogram(cosines)
     counted = time.perf_counter()
     mean, std = float(cosines.mean()), float(cosines.std())
     ended = time.perf_counter()
     steps = {"cosines": collected - started, "histogram": counted - collected, "mean and std": ended - counted}
     return BruteForce(int(counts.sum()), mean, std, steps)
+
+
+def looked_up_histogram(values: torch.Tensor) -> torch.Tensor:
+    """How many values lie in each of 300 equal bins between the least and the largest, (bins,) int64."""
+    edges = torch.linspace(float(values.min()), float(values.max()), BINS + 1)
+    counts = torch.zeros(BINS, dtype=torch.int64)
+    for share in torch.split(values, max(1, len(values) // (10 * BINS))):
+        bins = torch.bucketize(share, edges).sub_(1).clamp_(0, BINS - 1)
+        counts += torch.bincount(bins, minlength=BINS)
+    return counts
 
 
 def block_by_block(W: Matrix) -> BruteForce:
