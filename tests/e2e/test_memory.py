@@ -57,7 +57,6 @@ def test_a_worker_holds_blocks_and_sums_never_the_matrix(path_root: Path, tmp_pa
         assert found["status"] == "succeeded", found["error"]
         assert found["result"]["matrices"][0]["epsilon"]["excess"] == pytest.approx(1.0, rel=0.01)
         assert peak > idle
-        print(peak / MIB, idle / MIB)
         assert peak - idle < 200 * MIB < size
     finally:
         assert service.stop() == 0
