@@ -57,7 +57,7 @@ def test_a_worker_holds_blocks_and_sums_never_the_matrix(path_root: Path, tmp_pa
         assert found["status"] == "succeeded", found["error"]
         assert found["result"]["matrices"][0]["epsilon"]["excess"] == pytest.approx(1.0, rel=0.01)
         assert peak > idle
-        assert peak - idle < 200 * MIB < size
+        assert peak - idle < 240 * MIB < size
     finally:
         assert service.stop() == 0
         (path_root / "large.safetensors").unlink()
