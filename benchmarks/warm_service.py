@@ -110,7 +110,7 @@ class WarmService:
         except psutil.Error:  # it ended between two looks
             command = []
         known = {"workers": "worker", "workers.reconcile": "reconcile loop"}
-        return known.get(command[-1], "Valkey") if command else "ended"
+        return next((known[word] for word in command if word in known), "Valkey") if command else "ended"
 
 
 @contextmanager

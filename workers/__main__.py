@@ -1,6 +1,7 @@
 """`python -m workers`: one RQ worker and its reconcile loop. The command line starts it by this name."""
 
 import logging
+import os
 import platform
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def main() -> None:
         sys.exit("gramian worker: the database is not at this version's schema; run `gramian migrate`")
     sweep_spool(settings)
     process.prepare()
-    helper = subprocess.Popen([sys.executable, "-m", "workers.reconcile"])
+    helper = subprocess.Popen([sys.executable, "-m", "workers.reconcile", str(os.getpid())])  # noqa: S603
     # torch and the job are imported before the fork, so that a job starts at once; nothing is computed here, since
     # threads do not survive a fork.
     log.debug("worker with torch %s runs %s", torch.__version__, jobs.run_analysis.__name__)

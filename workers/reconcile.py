@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sys
 import threading
 
 from redis import RedisError
@@ -43,7 +44,7 @@ def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
 
 def main() -> None:
     """Reconcile until SIGTERM or SIGINT, or until the worker that started this is gone."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[1]))
     settings = Settings()
     log_to_stderr(settings.log_level)
     if settings.redis_url is None:
