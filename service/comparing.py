@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Literal
 
-from service.schemas import ComparedItem, Comparison, Difference, Incomparable
+from service.schemas.registry import ComparedItem, Comparison, Difference, Incomparable
 
 Code = Literal["method_version", "tensor_role", "rows_excluded", "dim", "same_content"]
 

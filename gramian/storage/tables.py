@@ -183,6 +183,12 @@ class MatrixRow(Base):
 
     details: Mapped[dict[str, Any]]  # lists: rows left out, most and least overlapping rows
 
+    @property
+    def capacity_interval_log10(self) -> tuple[float, float] | None:
+        if self.capacity_log10_low is None or self.capacity_log10_high is None:
+            return None
+        return self.capacity_log10_low, self.capacity_log10_high
+
 
 class IdempotencyRow(Base):
     """The first answer to a request that carried a key."""

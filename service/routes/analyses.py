@@ -25,7 +25,7 @@ from service.dependencies import (
     WritingDep,
 )
 from service.problems import responses
-from service.schemas import Analysis, AnalysisList, AnalysisRequest
+from service.schemas.analyses import Analysis, AnalysisList, AnalysisRequest
 
 OK, ACCEPTED = 200, 202
 RETRY_AFTER_SECONDS = 1

@@ -8,7 +8,7 @@ from gramian.answers import capacity_answer
 from gramian.geometry.capacity import Form, dimension_for, epsilon_for
 from gramian.geometry.capacity import log10_directions as capacity_log10
 from service.problems import responses
-from service.schemas import CapacityAnswer, DimensionAnswer, EpsilonAnswer
+from service.schemas.capacity import CapacityAnswer, DimensionAnswer, EpsilonAnswer
 
 Dim = Annotated[int, Query(ge=1, le=2**53, description="dimensions d of the space")]
 AcceptedEpsilon = Annotated[float, Query(ge=-1, le=1, description="accepted deviation from orthogonality, a cosine")]

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Response
 import gramian
 from service import operations
 from service.dependencies import ServicesDep
-from service.schemas import Check, Liveness, Readiness
+from service.schemas.health import Check, Liveness, Readiness
 
 router = APIRouter(tags=["health"])
 

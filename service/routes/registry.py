@@ -11,7 +11,8 @@ from gramian.storage.unit_of_work import UnitOfWork
 from service.comparing import compare
 from service.dependencies import Cursor, Limit, Name, ReadingDep
 from service.problems import responses
-from service.schemas import ComparedItem, Comparison, EpsilonClass, ModelList, ModelSummary, Role
+from service.schemas.common import EpsilonClass, Role
+from service.schemas.registry import ComparedItem, Comparison, ModelList, ModelSummary
 
 MAX_COMPARED = 50
 

@@ -12,7 +12,7 @@ from gramian.storage.blobs import IncomingBlob
 from service import operations
 from service.dependencies import ServicesDep, UploadDep, WritingDep
 from service.problems import responses
-from service.schemas import Upload
+from service.schemas.uploads import Upload
 
 CHUNK_BYTES = 4 * 1024**2  # handed to a thread at once: few hops, and little of a large file in memory
 
@@ -48,13 +48,13 @@ async def create_upload(
     finally:
         await run_in_threadpool(incoming.discard)  # leaves a published file alone
     response.headers["Location"] = str(request.app.url_path_for("get_upload", upload_id=row.id))
-    return Upload.from_row(row)
+    return Upload.model_validate(row)
 
 
 @router.get("/{upload_id}", responses=responses(404))
 def get_upload(upload: UploadDep) -> Upload:
     """What was stored, and the tensors in it."""
-    return Upload.from_row(upload)
+    return Upload.model_validate(upload)
 
 
 @router.delete("/{upload_id}", status_code=204, responses=responses(404, 409))

@@ -1,0 +1,129 @@
+"""An analysis: the question as it is asked, and the resource."""
+
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from gramian.analyses import EmbeddingSpec, Status
+from gramian.storage.tables import AnalysisRow
+from service.problems import Problem, problem_type
+from service.schemas.common import Caveat, ModelReference
+from service.schemas.matrices import MatrixResult
+
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+LabelValue = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class AnalysisRequest(EmbeddingSpec):
+    """A question: which weights, which matrices."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"kind": "embedding", "source": {"type": "hub", "model_id": "openai-community/gpt2"}},
+                {"kind": "embedding", "source": {"type": "upload", "upload_id": "upl_01k0000000"}},
+            ]
+        }
+    )
+
+    kind: Literal["embedding"]
+    labels: dict[LabelName, LabelValue] = Field(default_factory=dict, max_length=32)
+
+    def spec(self) -> EmbeddingSpec:
+        return EmbeddingSpec(source=self.source, tensors=self.tensors)
+
+
+class Tying(BaseModel):
+    flag: bool | None
+    finding: Literal["tied", "untied", "no_head", "reversed", "not_compared"]
+    reason: str
+
+
+class EmbeddingResult(BaseModel):
+    matrices: list[MatrixResult]
+    tying: Tying
+    warnings: list[Caveat]
+
+
+class Progress(BaseModel):
+    stage: str | None
+    fraction: float | None
+    message: str | None
+
+
+class Provenance(BaseModel):
+    gramian_version: str | None
+    method_version: str
+    device: str | None
+    torch: str | None
+    seconds: dict[str, float] | None
+    bytes_fetched: int | None
+
+
+class Analysis(BaseModel):
+    """One analysis: its state and, once it has succeeded, its numbers and what they rest on."""
+
+    id: str
+    kind: Literal["embedding"]
+    status: Status
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deduplicated: bool = False
+    callers: int = Field(1, description="how many asked for it and have not cancelled")
+    labels: dict[str, str]
+    spec: EmbeddingSpec
+    model: ModelReference | None
+    digest: str | None = Field(description="of the uploaded file, or of the matrices' bytes where they were read")
+    progress: Progress
+    error: Problem | None
+    result: EmbeddingResult | None
+    provenance: Provenance
+
+    @classmethod
+    def from_row(cls, row: AnalysisRow, *, deduplicated: bool = False) -> Self:
+        result = None
+        if row.status == Status.SUCCEEDED:
+            result = EmbeddingResult(
+                matrices=[MatrixResult.from_row(matrix) for matrix in row.matrices],
+                tying=Tying(**(row.tying or {})),
+                warnings=[Caveat(**warning) for warning in row.warnings or ()],
+            )
+        return cls(
+            id=row.id,
+            kind=row.kind,
+            status=Status(row.status),
+            created_at=row.created_at,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            deduplicated=deduplicated,
+            callers=max(row.callers, 0),
+            labels={label.name: label.value for label in row.labels},
+            spec=EmbeddingSpec.model_validate(row.spec),
+            model=ModelReference(id=row.model_id, revision=row.revision, commit=row.commit) if row.model_id else None,
+            digest=row.digest,
+            progress=Progress(stage=row.stage, fraction=row.fraction, message=row.message),
+            error=_stored_problem(row),
+            result=result,
+            provenance=Provenance(
+                gramian_version=row.gramian_version,
+                method_version=row.method_version,
+                device=row.device,
+                torch=row.torch_version,
+                seconds=row.seconds,
+                bytes_fetched=row.bytes_fetched,
+            ),
+        )
+
+
+def _stored_problem(row: AnalysisRow) -> Problem | None:
+    if row.error is None:
+        return None
+    instance = f"/v1/analyses/{row.id}"
+    return Problem(type=problem_type(row.error["code"]), status=422, instance=instance, **row.error)
+
+
+class AnalysisList(BaseModel):
+    items: list[Analysis]
+    next_cursor: str | None
