@@ -9,12 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from gramian.queues import Device
+
 #: Changes whenever the same bytes and parameters would give other numbers; part of every result and dedupe key.
 METHOD_VERSION = "1"
-
-#: The queue and the function that run an analysis, by name, so that whoever enqueues imports no worker.
-QUEUE = "gramian"
-RUN_ANALYSIS = "workers.jobs.run_analysis"
 
 
 class Status(StrEnum):
@@ -84,11 +82,12 @@ class EmbeddingSpec(Frozen):
     kind: Literal["embedding"] = "embedding"
     source: Source
     tensors: TensorChoice | None = None
+    device: Device | None = Field(None, description="Required device; unset: whichever a free worker has.")
 
 
 def dedupe_key(spec: EmbeddingSpec, identity: str) -> str:
     """Digest of the whole question: what is read (`identity`), how, and by which method."""
-    question = spec.model_dump(mode="json", exclude={"source"})
+    question = spec.model_dump(mode="json", exclude={"source"} if spec.device else {"source", "device"})
     question |= {"source": spec.source.type, "identity": identity, "method_version": METHOD_VERSION}
     return hashlib.sha256(canonical_json(question).encode()).hexdigest()
 

@@ -295,3 +295,12 @@ class LeaseLost(GramianError):
     code = "lease_lost"
     title = "The analysis is run by another worker"
     advice = "nothing: the other worker's result counts"
+
+
+class DeviceMissing(GramianError):
+    """A worker took an analysis that requires another device than it has."""
+
+    code = "device_missing"
+    title = "No such device here"
+    transient = True
+    advice = 'start a worker with the device, or ask for another: "device" of the request'

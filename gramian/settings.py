@@ -50,6 +50,9 @@ class Settings(BaseSettings):
         description="Token for gated and private models. HF_TOKEN is honoured.",
     )
     hub_timeout_seconds: float = Field(10.0, gt=0, description="Longest silence of the Hub that is waited for.")
+    drain_seconds: float = Field(
+        0.5, ge=0, description="How long `/readyz` says no before a stopping service closes its port."
+    )
     upload_max_bytes: int = Field(64 * GIB, gt=0, description="Largest upload accepted.")
     upload_idle_seconds: float = Field(30.0, gt=0, description="An upload that sends nothing for so long is cut off.")
     disk_reserve_bytes: int = Field(
@@ -62,7 +65,17 @@ class Settings(BaseSettings):
     max_failures: int = Field(
         5, ge=1, description="How often a job is tried when the Hub, the network or the disk fails it."
     )
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where workers compute.")
+    stall_seconds: float = Field(
+        600.0, gt=0, description="A run that makes no progress for so long is ended and tried again as a failure."
+    )
+    stop_seconds: float = Field(
+        15.0, ge=0, description="How long a stopping worker lets its job go on before it is given back to the queue."
+    )
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+        description="Where workers compute: auto, cpu, cuda, or cuda:N for one worker a GPU.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe line logged.")
 
     @property

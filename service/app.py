@@ -1,5 +1,6 @@
 """The application, composed in one place."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,19 +12,24 @@ from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.engine import open_engine
 from service import problems
-from service.completions import Completions
 from service.dependencies import Services
 from service.dispatch import Dispatcher
+from service.feed import Feed
 from service.operations import blob_folder
 from service.requests import RequestIds
-from service.routes import analyses, capacity, health, registry, uploads
+from service.routes import analyses, capacity, events, health, registry, uploads
+from service.server import Departure
 
 DESCRIPTION = """How much room for features is left in a language model's latent space, and how superposed its
 representations are. Ask for an analysis of a model id, a file or a folder; read exact numbers with their errors."""
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The service for these settings. Connections open with the first request and close at shutdown."""
+def create_app(settings: Settings, departure: Departure | None = None) -> FastAPI:
+    """The service for these settings. Connections open with the first request and close at shutdown.
+
+    `departure` is the server's, if it has one: the application is not ready any more once that has begun.
+    """
+    departing = departure or Departure()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -33,11 +39,14 @@ def create_app(settings: Settings) -> FastAPI:
             engine=engine,
             blobs=BlobStore(blob_folder(settings.data_dir), reserve_bytes=settings.disk_reserve_bytes),
             dispatcher=Dispatcher(settings),
-            completions=Completions(engine),
+            feed=Feed(engine),
+            departure=departing,
         )
         app.state.services = services
+        loop = asyncio.get_running_loop()
+        departing.let_watchers_go = lambda: loop.call_soon_threadsafe(services.feed.close)
         yield
-        await services.completions.close()
+        services.feed.close()
         services.dispatcher.close()
         engine.dispose()
 
@@ -51,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
         separate_input_output_schemas=False,
     )
     problems.install(app)
-    for module in (analyses, uploads, capacity, registry, health):
+    for module in (analyses, events, uploads, capacity, registry, health):
         app.include_router(module.router)
     app.add_middleware(RequestIds)
     _describe_problems(app)

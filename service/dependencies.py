@@ -14,8 +14,9 @@ from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.tables import AnalysisRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
-from service.completions import Completions
 from service.dispatch import Dispatcher
+from service.feed import Feed
+from service.server import Departure
 
 WAIT_LIMIT_SECONDS = 60
 
@@ -28,7 +29,8 @@ class Services:
     engine: Engine
     blobs: BlobStore
     dispatcher: Dispatcher
-    completions: Completions
+    feed: Feed
+    departure: Departure
 
 
 def services(request: Request) -> Services:

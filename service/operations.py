@@ -21,6 +21,7 @@ from gramian.analyses import (
     new_id,
 )
 from gramian.errors import Conflict, PathSourceDisabled, RequestInProgress
+from gramian.queues import Priority
 from gramian.storage import schema
 from gramian.storage.blobs import IncomingBlob
 from gramian.storage.idempotency import FirstAnswer
@@ -57,6 +58,8 @@ def submit_analysis(
     spec: EmbeddingSpec,
     labels: dict[str, str],
     *,
+    priority: Priority,
+    request_id: str,
     write: Callable[[AnalysisRow, bool], FirstAnswer],
     key: IdempotencyKey | None = None,
 ) -> Submission:
@@ -70,6 +73,7 @@ def submit_analysis(
             if first := uow.idempotency.find(key.key, key.fingerprint):
                 return _replay(first)
     analysis = _resolve(services, spec)
+    analysis.priority, analysis.required_device, analysis.request_id = priority, spec.device, request_id
     with UnitOfWork(services.engine) as uow:
         if key and not uow.idempotency.reserve(key.key, key.fingerprint):
             first = uow.idempotency.find(key.key, key.fingerprint)
@@ -83,13 +87,16 @@ def submit_analysis(
             digests = {tensor["name"]: tensor["sha256"] for tensor in upload.tensors if "sha256" in tensor}
             analysis.identity = {"sha256": upload.sha256, "filename": upload.filename, "tensors": digests}
             analysis.dedupe_key = dedupe_key(spec, analysis.digest)
-        row, is_new = uow.analyses.accept(analysis, labels)
-        answer = write(row, is_new)
+        accepted = uow.analyses.accept(analysis, labels)
+        row = accepted.row
+        answer = write(row, accepted.is_new)
         if key:
             uow.idempotency.answer(key.key, answer)
-        if is_new:
-            uow.after_commit(lambda: services.dispatcher.push(row.id))
-    return Submission(answer, is_new=is_new, has_ended=row.status in ENDED)
+        if accepted.needs_message:
+            uow.after_commit(
+                lambda: services.dispatcher.push(row.id, priority=row.priority, device=row.required_device)
+            )
+    return Submission(answer, is_new=accepted.is_new, has_ended=row.status in ENDED)
 
 
 def _replay(first: FirstAnswer) -> Submission:
@@ -114,6 +121,7 @@ def _resolve(services: Services, spec: EmbeddingSpec) -> AnalysisRow:
         created_at=datetime.now(UTC),
         fence=0,
         deliveries=0,
+        events=1,
         method_version=METHOD_VERSION,
     )
     settings = services.settings
@@ -185,6 +193,7 @@ def delete_upload(services: Services, uow: UnitOfWork, upload: UploadRow) -> Non
 def readiness(services: Services) -> list[tuple[str, bool]]:
     """What the service needs, and whether it is there."""
     return [
+        ("accepting", not services.departure.has_begun),
         ("database", _answers(services)),
         ("queue", services.dispatcher.is_reachable()),
         ("data_folder", os.access(services.settings.data_dir, os.W_OK)),

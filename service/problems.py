@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
@@ -127,9 +127,11 @@ def _validation_error(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _http_error(request: Request, error: Exception) -> JSONResponse:
+def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     phrase = http.HTTPStatus(error.status_code).phrase
+    if error.status_code == http.HTTPStatus.NO_CONTENT:
+        return Response(status_code=error.status_code)
     return _answer(
         request,
         status=error.status_code,

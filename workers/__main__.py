@@ -2,24 +2,25 @@
 
 import logging
 import os
-import platform
-import subprocess
 import sys
 import time
 
 import torch
-from rq import SpawnWorker, Worker
-from rq.serializers import JSONSerializer
+from redis import RedisError
 
+from gramian.lifetime import kept_running
+from gramian.queues import served_queues
+from gramian.settings import Settings
 from gramian.storage import schema
 from workers import jobs, process
-from workers.jobs import sweep_spool
 from workers.logs import log_to_stderr
-from workers.queue import connect, open_queue
+from workers.queue import connect
+from workers.rq_worker import AnalysisWorker
 
 log = logging.getLogger("gramian.worker")
 
 SCHEMA_WAIT_SECONDS = 60
+RESTART_SECONDS = 1.0
 
 
 def main() -> None:
@@ -29,19 +30,39 @@ def main() -> None:
         sys.exit("gramian worker: set GRAMIAN_REDIS_URL, or run `gramian serve`, which has its own")
     if not _schema_arrives():
         sys.exit("gramian worker: the database is not at this version's schema; run `gramian migrate`")
-    sweep_spool(settings)
     process.prepare()
-    helper = subprocess.Popen([sys.executable, "-m", "workers.reconcile", str(os.getpid())])  # noqa: S603
     # torch and the job are imported before the fork, so that a job starts at once; nothing is computed here, since
     # threads do not survive a fork.
     log.debug("worker with torch %s runs %s", torch.__version__, jobs.run_analysis.__name__)
-    connection = connect(settings.redis_url)
-    worker_class = SpawnWorker if platform.system() == "Darwin" else Worker  # fork and Accelerate do not mix
-    worker = worker_class([open_queue(connection)], connection=connection, serializer=JSONSerializer)
-    worker.log_job_description = False
-    worker.work(logging_level="WARNING")
-    helper.terminate()
-    helper.wait()
+    with kept_running("reconcile", [sys.executable, "-m", "workers.reconcile", str(os.getpid())]):
+        _work(settings, settings.redis_url)
+
+
+def _work(settings: Settings, redis_url: str) -> None:
+    """Take jobs until SIGTERM. A worker that lost Redis in the middle of a job is followed by a new one."""
+    queues = served_queues(cuda=_has_gpu(settings))
+    while True:
+        try:
+            with connect(redis_url) as connection:
+                worker = AnalysisWorker(queues, connection, stop_seconds=settings.stop_seconds, watch=_note)
+                worker.work(logging_level="WARNING")
+            if worker.is_stopping:
+                return
+        except RedisError as error:
+            log.warning("Redis is away (%s), trying again", type(error).__name__)
+        time.sleep(RESTART_SECONDS)
+
+
+def _note(ending: str, seconds: float) -> None:
+    log.debug("a child ended: %s after %.3f s", ending, seconds)
+
+
+def _has_gpu(settings: Settings) -> bool:
+    """Whether jobs may compute on a GPU; asks the driver only, since CUDA once started does not survive a fork."""
+    if settings.device == "auto":
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+        return torch.cuda.is_available()
+    return settings.device.startswith("cuda")
 
 
 def _schema_arrives() -> bool:

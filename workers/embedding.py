@@ -12,13 +12,14 @@ import torch
 
 from gramian.analyses import EmbeddingSpec
 from gramian.answers import matrix_capacity
-from gramian.errors import PathSourceDisabled, SourceChanged
+from gramian.errors import DeviceMissing, PathSourceDisabled, SourceChanged
 from gramian.geometry.capacity import vocabulary_directions
 from gramian.geometry.measurement import MatrixGeometry, RankedRow, measure_matrix
 from gramian.geometry.parts import RowParts, part_ranges
+from gramian.queues import Device
 from gramian.settings import Settings
-from gramian.storage.analyses import Outcome
 from gramian.storage.blobs import BlobStore
+from gramian.storage.jobs import Outcome
 from gramian.storage.tables import MatrixRow
 from gramian.weights.hub import HubIdentity, HubSource
 from gramian.weights.paths import PathIdentity, check_unchanged
@@ -27,10 +28,11 @@ from gramian.weights.tensors import RowBlocks, StoredMatrix
 from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
 from workers.progress import Progress
 
-BLOCK_BYTES = 4 * 1024**2  # of float32 rows read at once: enough for disk and product alike, little in memory
+# Of float32 rows read at once: enough for disk and product alike, little in memory; a GPU wants more at a time.
+BLOCK_BYTES = {"cpu": 4 * 1024**2, "cuda": 256 * 1024**2}
 LISTED_ROWS = 100  # rows left out that are named; all are counted
 
-# The parts of the whole, for the progress bar: fetching is most of it where bytes come over a network.
+#: Fetching's part of the whole, for the progress bar, where bytes come over a network.
 FETCH_SHARE = 0.5
 
 
@@ -44,20 +46,21 @@ def measure_embedding(
     progress: Progress,
 ) -> Outcome:
     """Read the vocabulary matrices and measure each; everything that the finished analysis stores."""
-    device = choose_device(settings)
+    device = choose_device(settings, required=spec.device)
+    fetch_share = FETCH_SHARE if spec.source.type == "hub" else 0.0
     progress("resolve", 0.0, "reading the checkpoint's header")
     with open_source(spec, identity, settings=settings, spool=spool) as source:
-        vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress))
+        vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress, fetch_share))
         tied = vocabulary.tying.finding not in ("untied", "not_compared")
         digests: dict[str, str] = identity.get("tensors", {})  # an upload's were made when it arrived
         matrices = []
         for position, (role, matrix) in enumerate(vocabulary.matrices):
-            share = (1.0 - FETCH_SHARE) / len(vocabulary.matrices)
-            watch = _measuring(progress, matrix, start=FETCH_SHARE + position * share, share=share)
+            share = (1.0 - fetch_share) / len(vocabulary.matrices)
+            watch = _measuring(progress, matrix, start=fetch_share + position * share, share=share)
             with ThreadPoolExecutor(1) as beside:
                 hashing = None if matrix.name in digests else beside.submit(matrix.sha256)
-                geometry = measure_matrix(_blocks(matrix, device), rows=matrix.rows, dim=matrix.dim, progress=watch)
-                progress("digest", FETCH_SHARE + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
+                geometry = _measured(matrix, device, watch)
+                progress("digest", fetch_share + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
                 digest = f"sha256:{hashing.result() if hashing else digests[matrix.name]}"
             matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied))
         bytes_fetched = source.bytes_fetched
@@ -95,16 +98,41 @@ def open_source(spec: EmbeddingSpec, identity: dict[str, Any], *, settings: Sett
             return open_path(_root(settings), PathIdentity(**identity))
 
 
-def choose_device(settings: Settings) -> torch.device:
-    """The device that the settings name; `auto` takes a GPU where there is one."""
-    if settings.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(settings.device)
+def choose_device(settings: Settings, *, required: Device | None = None) -> torch.device:
+    """The device that the analysis requires or the settings name; `auto` takes a GPU where there is one."""
+    wanted = settings.device
+    if required == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
+        wanted = "cpu"
+    elif wanted == "auto":
+        wanted = "cuda"
+    device = torch.device(wanted)
+    if required is not None and device.type != required:
+        raise DeviceMissing(f"the analysis requires {required}, this worker computes on {device.type}")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # one worker a GPU: nothing of this process goes to another
+    return device
 
 
-def _blocks(matrix: StoredMatrix, device: torch.device) -> RowParts:
+def _measured(matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None]) -> MatrixGeometry:
+    """The matrix's numbers; once more in blocks of half the size if a GPU's memory did not hold the first."""
+    block_bytes = BLOCK_BYTES[device.type]
+    try:
+        return _measured_in_blocks(matrix, device, watch, block_bytes)
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+    return _measured_in_blocks(matrix, device, watch, block_bytes // 2)
+
+
+def _measured_in_blocks(
+    matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None], block_bytes: int
+) -> MatrixGeometry:
+    blocks = _blocks(matrix, device, block_bytes)
+    return measure_matrix(blocks, rows=matrix.rows, dim=matrix.dim, progress=watch)
+
+
+def _blocks(matrix: StoredMatrix, device: torch.device, block_bytes: int) -> RowParts:
     """The matrix as blocks on the device; in parts for the cores, whole for a GPU."""
-    rows = max(1, BLOCK_BYTES // (4 * matrix.dim))
+    rows = max(1, block_bytes // (4 * matrix.dim))
     ranges = part_ranges(matrix.rows, matrix.dim) if device.type == "cpu" else [(0, matrix.rows)]
     return RowParts([_Blocks(matrix.blocks(rows, start=start, stop=stop), device) for start, stop in ranges])
 
@@ -229,9 +257,10 @@ def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def _fetching(progress: Progress) -> Callable[[int, int], None]:
+def _fetching(progress: Progress, share: float) -> Callable[[int, int], None]:
     def watch(done: int, total: int) -> None:
-        progress("fetch", FETCH_SHARE * done / max(total, 1), f"fetched {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+        words = f"fetched {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+        progress("fetch", share * done / max(total, 1), words, done=done, total=total, unit="bytes")
 
     return watch
 
@@ -242,6 +271,7 @@ def _measuring(progress: Progress, matrix: StoredMatrix, *, start: float, share:
     def watch(stage: str, fraction: float) -> None:
         rows = math.floor(fraction * matrix.rows)
         words = f"{matrix.name}: {rows:,} of {matrix.rows:,} rows"
-        progress(stage, start + share * (halves[stage] + fraction / 2), words)
+        whole = start + share * (halves[stage] + fraction / 2)
+        progress(stage, whole, words, done=rows, total=matrix.rows, unit="rows")
 
     return watch

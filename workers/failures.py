@@ -1,36 +1,35 @@
 """Why a run ended without a result, as it is stored on the analysis."""
 
 import random
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from gramian.errors import GramianError
-
-Failure = dict[str, Any]
+from gramian.storage.jobs import Claim
+from workers.finish import Failure, Postponement
 
 FIRST_DELAY_SECONDS = 5.0
 LONGEST_DELAY_SECONDS = 600.0
 
 
-@dataclass(frozen=True)
-class Postponement:
-    """A transient failure: the analysis is tried again after so many seconds."""
+def postponed(
+    claim: Claim, failure: Failure, *, max_failures: int, seconds: float | None = None
+) -> Postponement | Failure:
+    """A transient failure is tried again, but not for ever.
 
-    seconds: float
-    failure: Failure
-
-
-def delay(failures: int, error: GramianError) -> float:
-    """Seconds until the next attempt: what the Hub asked for, else doubling, with jitter against stampedes."""
-    asked: float | None = getattr(error, "retry_after", None)
-    seconds = asked if asked is not None else FIRST_DELAY_SECONDS * 2**failures
-    return min(seconds, LONGEST_DELAY_SECONDS) * random.uniform(1.0, 1.25)  # noqa: S311  (no secret)
+    After `seconds` if the other side asked for that, else after a doubling wait, with jitter against stampedes.
+    """
+    if claim.failures + 1 >= max_failures:
+        return failure
+    wanted = seconds if seconds is not None else FIRST_DELAY_SECONDS * 2**claim.failures
+    return Postponement(min(wanted, LONGEST_DELAY_SECONDS) * random.uniform(1.0, 1.25), failure)  # noqa: S311  (no secret)
 
 
 def described(error: GramianError) -> Failure:
     """The facts of an error: a problem document without what only HTTP knows."""
-    facts: Failure = {"code": error.code, "title": error.title, "detail": error.message, "hint": error.hint}
-    if candidates := getattr(error, "candidates", None):
+    facts: dict[str, Any] = {"code": error.code, "title": error.title, "detail": error.message, "hint": error.hint}
+    candidates: Sequence[str] | None = getattr(error, "candidates", None)
+    if candidates:
         facts["candidates"] = list(candidates)
     return facts
 
@@ -42,6 +41,16 @@ def timed_out(seconds: int) -> Failure:
         "detail": f"it was stopped after {seconds} s",
         "hint": "the operator's limit is GRAMIAN_JOB_TIMEOUT_SECONDS",
     }
+
+
+def stalled(seconds: float, claim: Claim, max_failures: int) -> Postponement | Failure:
+    failure = {
+        "code": "stalled",
+        "title": "The analysis stood still",
+        "detail": f"it made no progress for {seconds:g} s",
+        "hint": "the worker's log tells its last stage; the operator's limit is GRAMIAN_STALL_SECONDS",
+    }
+    return postponed(claim, failure, max_failures=max_failures)
 
 
 def worker_died(deliveries: int) -> Failure:
@@ -57,7 +66,8 @@ OUT_OF_MEMORY: Failure = {
     "code": "out_of_memory",
     "title": "The worker ran out of memory",
     "detail": "the matrix needs more memory than this worker has",
-    "hint": "run it on a worker with more memory: several float64 matrices of d×d are held at once",
+    "hint": 'run it on a worker with more memory, or on the CPU ("device": "cpu"): several float64 matrices of d×d '
+    "are held at once",
 }
 
 DEFECT: Failure = {

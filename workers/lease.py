@@ -1,57 +1,159 @@
-"""Keeping a claim alive while its job runs."""
+"""Keeping a claim alive while its job runs, and ending the process when there is no more use in it."""
 
+import contextvars
 import logging
 import os
+import select
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from gramian.errors import LeaseLost
+from gramian.settings import Settings
+from gramian.storage.jobs import Claim
 from gramian.storage.unit_of_work import UnitOfWork
+from workers.failures import stalled, timed_out
+from workers.finish import Answer, Release, store
+from workers.outcomes import Ending
+from workers.progress import Progress
 
 log = logging.getLogger("gramian.worker")
 
-
-ABANDONED = 75  # exit code: nothing went wrong, nothing was stored
+ABANDONED = 75  # exit code: this process stored no result
 CHECK_SECONDS = 1.0  # how soon a run notices that it was cancelled or taken over
+OVERTIME_SECONDS = 10.0  # RQ's own alarm comes first; it cannot interrupt a long call into a library
+
+
+class Lease:
+    """Renews the claim from a thread for as long as the block runs.
+
+    The thread ends the whole process, whatever it computes, when the claim is gone (cancelled, or another's), when the
+    worker stops, when nothing moves any more, and when the run takes too long. `on_end` hears why before.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        claim: Claim,
+        settings: Settings,
+        progress: Progress,
+        *,
+        on_end: Callable[[Ending], None],
+    ) -> None:
+        self._engine = engine
+        self._claim = claim
+        self._settings = settings
+        self._progress = progress
+        self._on_end = on_end
+        self._done = False
+        self._started = self._renewed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._wakeups = _signals_through_a_pipe()
+        self._pipe = self._wakeups.__enter__()
+        context = contextvars.copy_context()  # log lines of the thread carry the ids of the job
+        self._thread = threading.Thread(target=context.run, args=(self._keep,), name="lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done = True
+        self._pipe.wake()
+        self._thread.join()
+        self._wakeups.__exit__(kind, error, traceback)
+
+    def _keep(self) -> None:
+        interval = min(CHECK_SECONDS, self._settings.lease_seconds / 3)
+        while True:
+            stopping = self._pipe.wait(interval)
+            if self._done:
+                return
+            if answer := self._reason_to_end(stopping):
+                self._end_with(answer)
+            try:
+                owned = self._check()
+            except SQLAlchemyError:  # no answer is not a refusal: go on, try again
+                log.warning("analysis %s: the lease could not be renewed just now", self._claim.id)
+                continue
+            if not owned and not self._done:
+                log.info("analysis %s: attempt %d is no longer wanted here", self._claim.id, self._claim.fence)
+                self._exit(Ending.LEASE_LOST)
+
+    def _reason_to_end(self, stopping: bool) -> Answer | None:
+        now, limit = time.monotonic(), self._settings.job_timeout_seconds
+        if stopping:
+            return Release()
+        if now - self._progress.moved > self._settings.stall_seconds:
+            return stalled(self._settings.stall_seconds, self._claim, self._settings.max_failures)
+        if now - self._started > limit + OVERTIME_SECONDS:
+            return timed_out(limit)
+        return None
+
+    def _check(self) -> bool:
+        """Whether the claim still stands; renews it when a third of its time is over."""
+        claim, seconds = self._claim, self._settings.lease_seconds
+        with UnitOfWork(self._engine, writes=False) as uow:
+            owned = uow.jobs.owns(claim.id, claim.fence)
+        if owned and time.monotonic() - self._renewed >= seconds / 3:
+            with UnitOfWork(self._engine) as uow:
+                owned = uow.jobs.renew(claim.id, claim.fence, lease_seconds=seconds)
+            self._renewed = time.monotonic()
+        return owned
+
+    def _end_with(self, answer: Answer) -> None:
+        """Write the end from here, since the main thread does not get to it."""
+        try:
+            store(self._engine, self._claim, answer)
+        except LeaseLost:
+            self._exit(Ending.LEASE_LOST)
+        except SQLAlchemyError:
+            log.warning("analysis %s: its end could not be stored, its lease will run out", self._claim.id)
+        log.info("analysis %s: attempt %d ended early: %s", self._claim.id, self._claim.fence, answer)
+        self._exit(Ending.of(answer))
+
+    def _exit(self, ending: Ending) -> None:
+        self._on_end(ending)
+        os._exit(ABANDONED)
+
+
+class _Pipe:
+    """A pipe into which the interpreter writes the number of every signal, even while the main thread computes."""
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self.writer, False)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep so long, or until something is written; True if that was SIGTERM."""
+        ready, _, _ = select.select([self._reader], [], [], seconds)
+        return bool(ready) and signal.SIGTERM in os.read(self._reader, 4096)
+
+    def wake(self) -> None:
+        os.write(self.writer, b"\0")
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self.writer)
 
 
 @contextmanager
-def kept_lease(
-    engine: Engine, analysis_id: str, fence: int, *, seconds: float, abandon: Callable[[], None]
-) -> Iterator[None]:
-    """Renew the claim from a thread for as long as the block runs.
-
-    A claim that is gone, by a cancel or to another worker, ends the process at once, whatever it computes:
-    `abandon` may clean up first.
-    """
-    done = threading.Event()
-
-    def keep() -> None:
-        renewed = time.monotonic()
-        while not done.wait(min(CHECK_SECONDS, seconds / 3)):
-            try:
-                with UnitOfWork(engine, writes=False) as uow:
-                    owned = uow.analyses.owns(analysis_id, fence)
-                if owned and time.monotonic() - renewed >= seconds / 3:
-                    with UnitOfWork(engine) as uow:
-                        owned = uow.analyses.renew(analysis_id, fence, lease_seconds=seconds)
-                    renewed = time.monotonic()
-            except SQLAlchemyError:  # no answer is not a refusal: go on, try again
-                log.warning("analysis %s: the lease could not be renewed just now", analysis_id)
-                continue
-            if not owned and not done.is_set():
-                log.info("analysis %s: attempt %d is no longer wanted here, stopping", analysis_id, fence)
-                abandon()
-                os._exit(ABANDONED)
-
-    thread = threading.Thread(target=keep, name="lease", daemon=True)
-    thread.start()
+def _signals_through_a_pipe() -> Iterator[_Pipe]:
+    pipe = _Pipe()
+    handler = signal.signal(signal.SIGTERM, lambda *_: None)  # the pipe tells; the default would kill at once
+    before = signal.set_wakeup_fd(pipe.writer, warn_on_full_buffer=False)
     try:
-        yield
+        yield pipe
     finally:
-        done.set()
-        thread.join()
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGTERM, handler)
+        pipe.close()

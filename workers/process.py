@@ -12,10 +12,14 @@ from gramian.errors import LeaseLost
 from gramian.geometry.measurement import measure_matrix
 from gramian.settings import Settings
 from gramian.storage.engine import open_engine
+from gramian.storage.events import record
 from gramian.storage.unit_of_work import UnitOfWork
 from workers.failures import DEFECT
+from workers.outcomes import SharedEnding
 
 NO_ANALYSIS = "an_none"
+
+ENDING = SharedEnding()  # the child that is forked next writes it, the worker reads it
 
 
 @functools.cache
@@ -37,10 +41,11 @@ def prepare() -> None:
     """
     configure_mappers()
     with UnitOfWork(engine()) as uow:
-        uow.analyses.claim(NO_ANALYSIS, lease_seconds=1)
-        uow.analyses.renew(NO_ANALYSIS, 0, lease_seconds=1)
+        uow.jobs.claim(NO_ANALYSIS, lease_seconds=1)
+        uow.jobs.renew(NO_ANALYSIS, 0, lease_seconds=1)
         with suppress(LeaseLost):
-            uow.analyses.fail(NO_ANALYSIS, 0, DEFECT)
+            uow.jobs.fail(NO_ANALYSIS, 0, DEFECT)
+        record(uow.session, NO_ANALYSIS, "status", {})
     engine().dispose()
     _measure_something()
     gc.freeze()  # what lives now lives on: the children's collector need not touch, and so copy, its pages

@@ -7,9 +7,12 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramian.errors import LeaseLost
+from gramian.storage.jobs import Claim, Step
 from gramian.storage.unit_of_work import UnitOfWork
 
 INTERVAL_SECONDS = 0.5
+STEPS_A_RUN = 200  # about: a run of hours tells of itself less often, so that its events stay few
+EARLIEST_ESTIMATE = 0.02  # of the whole: before that, the pace says nothing
 
 log = logging.getLogger("gramian.worker")
 
@@ -17,32 +20,47 @@ log = logging.getLogger("gramian.worker")
 class Progress:
     """Called with a stage, the fraction of the whole that is done, and words; also times the stages."""
 
-    def __init__(self, engine: Engine, analysis_id: str, fence: int) -> None:
+    def __init__(self, engine: Engine, claim: Claim) -> None:
         self._engine = engine
-        self._analysis_id = analysis_id
-        self._fence = fence
-        self._written = self._entered = time.perf_counter()
+        self._claim = claim
+        self._started = self._written = self._entered = time.perf_counter()
         self._stage: str | None = None
         self.seconds: dict[str, float] = {}
+        self.moved = time.monotonic()  # when the run last gave a sign of life
 
-    def __call__(self, stage: str, fraction: float, message: str) -> None:
+    def __call__(
+        self,
+        stage: str,
+        fraction: float,
+        message: str,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        unit: str | None = None,
+    ) -> None:
+        self.moved = time.monotonic()
         now = time.perf_counter()
         if stage != self._stage:
             self.close()
             self._stage, self._entered = stage, now
-        if now - self._written < INTERVAL_SECONDS:
+        elapsed = now - self._started
+        if now - self._written < max(INTERVAL_SECONDS, elapsed / STEPS_A_RUN):
             return
         self._written = now
+        fraction = min(fraction, 1.0)
+        left = elapsed * (1 - fraction) / fraction if fraction >= EARLIEST_ESTIMATE else None
+        self._write(Step(stage, fraction, message, done, total, unit, left))
+
+    def _write(self, step: Step) -> None:
+        claim = self._claim
         try:
             with UnitOfWork(self._engine) as uow:
-                owned = uow.analyses.report(
-                    self._analysis_id, self._fence, stage=stage, fraction=min(fraction, 1.0), message=message
-                )
+                owned = uow.jobs.report(claim.id, claim.fence, step)
         except SQLAlchemyError:
-            log.warning("analysis %s: progress could not be written just now", self._analysis_id)
+            log.warning("analysis %s: progress could not be written just now", claim.id)
             return
         if not owned:
-            raise LeaseLost(f"analysis {self._analysis_id} is no longer run under fence {self._fence}")
+            raise LeaseLost(f"analysis {claim.id} is no longer run under fence {claim.fence}")
 
     def close(self) -> None:
         """End the current stage's clock."""

@@ -1,42 +1,33 @@
 """The worker's side of Redis: connections, messages, and RQ without pickle."""
 
+from collections.abc import Iterable
+from itertools import chain
+
 from redis import Redis
 from rq import Queue
-from rq.exceptions import NoSuchJobError
-from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
-from gramian.analyses import QUEUE, RUN_ANALYSIS
-from gramian.settings import Settings
+from gramian.queues import message, queue_for, served_queues
+from gramian.storage.tables import AnalysisRow
 
-FAILURE_TTL_SECONDS = 300  # results and failures live in SQL; Redis keeps a crash just long enough to look at it
+LONGEST_SILENCE_SECONDS = 30
 
 
 def connect(url: str) -> Redis:
-    return Redis.from_url(url, health_check_interval=30)
+    return Redis.from_url(url, health_check_interval=LONGEST_SILENCE_SECONDS)
 
 
-def open_queue(connection: Redis) -> Queue:
-    return Queue(QUEUE, connection=connection, serializer=JSONSerializer)
+def open_queues(connection: Redis, names: Iterable[str]) -> list[Queue]:
+    return [Queue(name, connection=connection, serializer=JSONSerializer) for name in names]
 
 
-def push(queue: Queue, analysis_id: str, *, settings: Settings) -> None:
-    """Send the id to the workers; a message that is there already is enough."""
-    queue.enqueue_call(
-        RUN_ANALYSIS,
-        args=(analysis_id,),
-        job_id=analysis_id,
-        timeout=settings.job_timeout_seconds,
-        result_ttl=0,
-        failure_ttl=FAILURE_TTL_SECONDS,
-        description=analysis_id,
-    )
+def push(connection: Redis, analysis: AnalysisRow, *, timeout_seconds: int) -> None:
+    """Send the id to the workers that serve it; a message that is there already is enough."""
+    (queue,) = open_queues(connection, [queue_for(analysis.priority, analysis.required_device)])
+    queue.enqueue_call(**message(analysis.id, timeout_seconds=timeout_seconds))
 
 
-def is_waiting(queue: Queue, analysis_id: str) -> bool:
-    """Whether the queue still holds a message for the analysis."""
-    try:
-        job = Job.fetch(analysis_id, connection=queue.connection, serializer=JSONSerializer)
-    except NoSuchJobError:
-        return False
-    return job.get_status(refresh=False) == JobStatus.QUEUED and job.get_position() is not None
+def waiting_ids(connection: Redis) -> set[str]:
+    """The analyses that any queue holds a message for."""
+    queues = open_queues(connection, served_queues(cuda=True))
+    return set(chain.from_iterable(queue.get_job_ids() for queue in queues))

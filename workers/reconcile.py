@@ -5,41 +5,48 @@ import signal
 import sys
 import threading
 
-from redis import RedisError
+from redis import Redis, RedisError
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from gramian.analyses import Status
 from gramian.lifetime import end_with_parent
 from gramian.settings import Settings
 from gramian.storage.engine import open_engine
+from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
 from workers.failures import worker_died
 from workers.logs import log_to_stderr
-from workers.queue import connect, is_waiting, open_queue, push
+from workers.queue import connect, push, waiting_ids
+from workers.spool import sweep_spool
 
 log = logging.getLogger("gramian.reconcile")
 
 
-def reconcile(engine: Engine, redis_url: str, settings: Settings) -> int:
+def reconcile(engine: Engine, connection: Redis, settings: Settings) -> int:
     """One round; returns how many messages were sent."""
-    sent = 0
-    with connect(redis_url) as connection:
-        queue = open_queue(connection)
-        with UnitOfWork(engine) as uow:
-            uow.hold("reconcile")
-            attended = []
-            for analysis in uow.analyses.unattended(seconds=settings.lease_seconds):
-                if analysis.status == "running" and analysis.deliveries >= settings.max_deliveries:
-                    if uow.analyses.bury(analysis.id, analysis.fence, worker_died(analysis.deliveries)):
-                        log.warning("analysis %s took its process down %d times", analysis.id, analysis.deliveries)
-                    continue
-                if not is_waiting(queue, analysis.id):
-                    push(queue, analysis.id, settings=settings)
-                    sent += 1
-                attended.append(analysis.id)
-            uow.analyses.mark_pushed(attended)
-            uow.idempotency.forget()
-    return sent
+    with UnitOfWork(engine, writes=False) as uow:
+        if not uow.jobs.unattended(lease_seconds=settings.lease_seconds, limit=1):
+            return 0
+    with UnitOfWork(engine) as uow:
+        uow.hold("reconcile")  # one leader at a time
+        found = uow.jobs.unattended(lease_seconds=settings.lease_seconds)
+        wanted = [analysis for analysis in found if not _buried(uow, analysis, settings)]
+        there = waiting_ids(connection)
+        for analysis in wanted:
+            if analysis.id not in there:
+                push(connection, analysis, timeout_seconds=settings.job_timeout_seconds)
+        uow.jobs.mark_pushed([analysis.id for analysis in wanted])
+    return sum(analysis.id not in there for analysis in wanted)
+
+
+def _buried(uow: UnitOfWork, analysis: AnalysisRow, settings: Settings) -> bool:
+    """Whether the analysis took its process down too often, and so has failed now."""
+    if analysis.status != Status.RUNNING or analysis.deliveries < settings.max_deliveries:
+        return False
+    if uow.jobs.bury(analysis.id, analysis.fence, worker_died(analysis.deliveries)):
+        log.warning("analysis %s took its process down %d times", analysis.id, analysis.deliveries)
+    return True
 
 
 def main() -> None:
@@ -53,15 +60,23 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     engine = open_engine(settings.sqlalchemy_url)
-    while True:
-        try:
-            if sent := reconcile(engine, settings.redis_url, settings):
-                log.info("pushed %d analyses again", sent)
-        except (SQLAlchemyError, RedisError) as error:
-            log.warning("could not reconcile just now: %s", type(error).__name__)
-        if stop.wait(settings.reconcile_seconds):
-            break
+    with connect(settings.redis_url) as connection:
+        while True:
+            try:
+                if sent := reconcile(engine, connection, settings):
+                    log.info("pushed %d analyses again", sent)
+                _tidy(engine, settings)
+            except (SQLAlchemyError, RedisError) as error:
+                log.warning("could not reconcile just now: %s", type(error).__name__)
+            if stop.wait(settings.reconcile_seconds):
+                break
     engine.dispose()
+
+
+def _tidy(engine: Engine, settings: Settings) -> None:
+    with UnitOfWork(engine) as uow:
+        uow.idempotency.forget()
+    sweep_spool(settings)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,23 @@ def _postgresql_epoch(element: FunctionElement[float], compiler: SQLCompiler, **
     return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 
 
+class database_started(FunctionElement[float]):  # noqa: N801
+    """When the database server started, by its own clock; SQLite is never away."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(database_started, "sqlite")
+def _sqlite_started(element: FunctionElement[float], compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001
+    return "0.0"
+
+
+@compiles(database_started, "postgresql")
+def _postgresql_started(element: FunctionElement[float], compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ARG001
+    return "CAST(extract(epoch FROM pg_postmaster_start_time()) AS double precision)"
+
+
 def open_engine(url: str) -> Engine:
     """An engine with the guarantees that the job rules rest on; creates the folder of a SQLite file."""
     parsed = make_url(url)

@@ -81,9 +81,18 @@ class AnalysisRow(Base):
     failures: Mapped[int] = mapped_column(default=0)  # transient errors; crashes show in `deliveries`
     callers: Mapped[int] = mapped_column(default=1)  # who still wants the answer: the last one's cancel counts
 
+    priority: Mapped[str] = mapped_column(String(20), default="interactive")
+    required_device: Mapped[str | None] = mapped_column(String(10))
+    request_id: Mapped[str | None] = mapped_column(String(100))  # of the request that asked first
+
+    events: Mapped[int] = mapped_column(default=1)  # how many there are, and so the number of the latest
     stage: Mapped[str | None] = mapped_column(String(40))
     fraction: Mapped[float | None]
     message: Mapped[str | None] = mapped_column(Text)
+    done: Mapped[int | None] = mapped_column(BigInteger)
+    total: Mapped[int | None] = mapped_column(BigInteger)
+    unit: Mapped[str | None] = mapped_column(String(20))
+    seconds_left: Mapped[float | None]
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
     gramian_version: Mapped[str | None] = mapped_column(String(40))
@@ -119,6 +128,18 @@ class AnalysisRow(Base):
         Index("ix_analyses_created_at", "created_at", "id"),
         Index("ix_analyses_model_id_finished_at", "model_id", "finished_at"),
     )
+
+
+class EventRow(Base):
+    """One thing that happened to an analysis; numbered from 1 without gaps."""
+
+    __tablename__ = "analysis_events"
+
+    analysis_id: Mapped[str] = mapped_column(ForeignKey("analyses.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    type: Mapped[str] = mapped_column(String(20))
+    data: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
 
 
 class LabelRow(Base):

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from gramian.storage.analyses import AnalysisRepository
 from gramian.storage.idempotency import IdempotencyRepository
+from gramian.storage.jobs import JobRepository
 from gramian.storage.models import ModelRepository
 from gramian.storage.uploads import UploadRepository
 
@@ -25,6 +26,7 @@ class UnitOfWork:
         self.session = Session(self._engine, expire_on_commit=False)
         self.analyses = AnalysisRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
+        self.jobs = JobRepository(self.session)
         self.models = ModelRepository(self.session)
         self.uploads = UploadRepository(self.session)
         return self

@@ -56,6 +56,8 @@ async def create_analysis(
         services,
         body.spec(),
         body.labels,
+        priority=body.priority,
+        request_id=request.scope["request_id"],
         write=_answer,
         key=_keyed(key, body) if key else None,
     )
@@ -64,7 +66,7 @@ async def create_analysis(
     if submission.is_replay:
         headers["Idempotency-Replayed"] = "true"
     if wait and not submission.has_ended:
-        await services.completions.wait(answer.analysis_id, seconds=wait)
+        await services.feed.wait(answer.analysis_id, seconds=wait)
         row = await run_in_threadpool(_read, services, answer.analysis_id)
         answer = _answer(row, submission.is_new)
         headers["Preference-Applied"] = f"wait={wait:.0f}"

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gramian.analyses import EmbeddingSpec, Status
+from gramian.queues import Priority
 from gramian.storage.tables import AnalysisRow
 from service.problems import Problem, problem_type
 from service.schemas.common import Caveat, ModelReference
@@ -28,10 +29,11 @@ class AnalysisRequest(EmbeddingSpec):
     )
 
     kind: Literal["embedding"]
+    priority: Priority = Field("interactive", description="`batch` waits for everything `interactive`")
     labels: dict[LabelName, LabelValue] = Field(default_factory=dict, max_length=32)
 
     def spec(self) -> EmbeddingSpec:
-        return EmbeddingSpec(source=self.source, tensors=self.tensors)
+        return EmbeddingSpec(source=self.source, tensors=self.tensors, device=self.device)
 
 
 class Tying(BaseModel):
@@ -47,9 +49,17 @@ class EmbeddingResult(BaseModel):
 
 
 class Progress(BaseModel):
+    """How far it is: in the whole, and in the units of its stage."""
+
+    model_config = ConfigDict(from_attributes=True)
+
     stage: str | None
     fraction: float | None
     message: str | None
+    done: int | None = Field(None, description="of `total`, in `unit`")
+    total: int | None = None
+    unit: str | None = None
+    seconds_left: float | None = Field(None, description="estimated from the pace so far")
 
 
 class Provenance(BaseModel):
@@ -71,6 +81,7 @@ class Analysis(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     deduplicated: bool = False
+    priority: Priority
     callers: int = Field(1, description="how many asked for it and have not cancelled")
     labels: dict[str, str]
     spec: EmbeddingSpec
@@ -98,12 +109,13 @@ class Analysis(BaseModel):
             started_at=row.started_at,
             finished_at=row.finished_at,
             deduplicated=deduplicated,
+            priority=row.priority,
             callers=max(row.callers, 0),
             labels={label.name: label.value for label in row.labels},
             spec=EmbeddingSpec.model_validate(row.spec),
             model=ModelReference(id=row.model_id, revision=row.revision, commit=row.commit) if row.model_id else None,
             digest=row.digest,
-            progress=Progress(stage=row.stage, fraction=row.fraction, message=row.message),
+            progress=Progress.model_validate(row),
             error=_stored_problem(row),
             result=result,
             provenance=Provenance(

@@ -1,77 +1,22 @@
-"""The rules of accepting, claiming and finishing, on both databases and from several threads."""
+"""The rules of accepting, finding and cancelling, on both databases and from several threads."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import Engine, update
 
-from gramian.analyses import EmbeddingSpec, PathSource, Status, dedupe_key, new_id
 from gramian.errors import IdempotencyKeyReused, InvalidCursor, InvalidParameter, LeaseLost, NotFound
-from gramian.storage.analyses import Outcome, ended_among
 from gramian.storage.idempotency import FirstAnswer
-from gramian.storage.tables import AnalysisRow, IdempotencyRow
+from gramian.storage.tables import IdempotencyRow
 from gramian.storage.unit_of_work import UnitOfWork
-
-LEASE = 30.0
-
-
-def question(name: str = "a", **values: object) -> AnalysisRow:
-    spec = EmbeddingSpec(source=PathSource(type="path", path=name))
-    given = {
-        "id": new_id("an"),
-        "kind": "embedding",
-        "status": Status.QUEUED,
-        "spec": spec.model_dump(mode="json"),
-        "identity": {},
-        "dedupe_key": dedupe_key(spec, name),
-        "created_at": datetime.now(UTC),
-        "method_version": "1",
-        "fence": 0,
-        "deliveries": 0,
-    }
-    return AnalysisRow(**(given | values))
-
-
-@pytest.fixture
-def accept(engine: Engine) -> Callable[..., str]:
-    def accept(name: str = "a", labels: dict[str, str] | None = None, **values: object) -> str:
-        with UnitOfWork(engine) as uow:
-            return uow.analyses.accept(question(name, **values), labels or {})[0].id
-
-    return accept
-
-
-def claim(engine: Engine, id: str) -> int | None:
-    with UnitOfWork(engine) as uow:
-        found = uow.analyses.claim(id, lease_seconds=LEASE)
-    return found.fence if found else None
-
-
-def expire_lease(engine: Engine, id: str) -> None:
-    with UnitOfWork(engine) as uow:
-        uow.session.execute(update(AnalysisRow).where(AnalysisRow.id == id).values(lease_until=1.0))
-
-
-def outcome() -> Outcome:
-    return Outcome(
-        matrices=[],
-        digest="sha256:0",
-        tying={"flag": None, "finding": "no_head", "reason": "none"},
-        warnings=[],
-        device="cpu",
-        torch_version="2",
-        seconds={},
-        bytes_fetched=0,
-    )
+from tests.storage.questions import ERROR, claim, outcome, question
 
 
 def test_ten_callers_with_one_question_get_one_row(engine: Engine) -> None:
     def ask(_: int) -> tuple[str, bool]:
         with UnitOfWork(engine) as uow:
-            row, is_new = uow.analyses.accept(question(), {})
-            return row.id, is_new
+            accepted = uow.analyses.accept(question(), {})
+            return accepted.row.id, accepted.is_new
 
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(ask, range(10)))
@@ -83,51 +28,8 @@ def test_a_failed_analysis_does_not_stand_in_the_way_of_asking_again(engine: Eng
     first = accept()
     fence = claim(engine, first)
     with UnitOfWork(engine) as uow:
-        uow.analyses.fail(first, fence, {"code": "x"})
+        uow.jobs.fail(first, fence, ERROR)
     assert accept() != first
-
-
-def test_one_of_ten_claims_wins(engine: Engine, accept) -> None:
-    id = accept()
-    with ThreadPoolExecutor(10) as pool:
-        fences = list(pool.map(lambda _: claim(engine, id), range(10)))
-    assert sorted(fence for fence in fences if fence is not None) == [1]
-
-
-def test_an_expired_lease_can_be_claimed_and_the_late_writer_is_refused(engine: Engine, accept) -> None:
-    id = accept()
-    stale = claim(engine, id)
-    assert claim(engine, id) is None
-    expire_lease(engine, id)
-    current = claim(engine, id)
-    assert (stale, current) == (1, 2)
-    with pytest.raises(LeaseLost), UnitOfWork(engine) as uow:
-        uow.analyses.succeed(id, stale, outcome(), gramian_version="0")
-    with UnitOfWork(engine) as uow:
-        assert not uow.analyses.renew(id, stale, lease_seconds=LEASE)
-        assert not uow.analyses.report(id, stale, stage="gram", fraction=0.5, message="")
-        assert uow.analyses.renew(id, current, lease_seconds=LEASE)
-        uow.analyses.succeed(id, current, outcome(), gramian_version="0")
-    with UnitOfWork(engine) as uow:
-        row = uow.analyses.get(id)
-        assert (row.status, row.fence, row.deliveries) == ("succeeded", 2, 2)
-    assert ended_among(engine, [id, "an_other"]) == {id}
-    assert claim(engine, id) is None
-
-
-def test_the_reconcile_list_holds_what_waits_unseen_and_what_was_orphaned(engine: Engine, accept) -> None:
-    waiting, seen, running, orphaned, done = (accept(name) for name in "abcde")
-    with UnitOfWork(engine) as uow:
-        uow.analyses.mark_pushed([seen])
-    for id in (running, orphaned, done):
-        claim(engine, id)
-    expire_lease(engine, orphaned)
-    with UnitOfWork(engine) as uow:
-        uow.analyses.succeed(done, 1, outcome(), gramian_version="0")
-    with UnitOfWork(engine) as uow:
-        assert [row.id for row in uow.analyses.unattended(seconds=60)] == [waiting, orphaned]
-        assert not uow.analyses.bury(running, 1, {"code": "worker_died"})
-        assert uow.analyses.bury(orphaned, 1, {"code": "worker_died"})
 
 
 def test_a_rolled_back_unit_leaves_nothing_and_calls_nobody(engine: Engine) -> None:
@@ -168,7 +70,7 @@ def test_rows_without_a_value_come_last_in_either_direction(engine: Engine, acce
     for id in finished:
         claim(engine, id)
         with UnitOfWork(engine) as uow:
-            uow.analyses.succeed(id, 1, outcome(), gramian_version="0")
+            uow.jobs.succeed(id, 1, outcome(), gramian_version="0")
     for sort, ordered in (("finished_at", finished), ("-finished_at", finished[::-1])):
         found: list[str] = []
         cursor = None
@@ -214,34 +116,19 @@ def search(uow: UnitOfWork, **values: object):
     return uow.analyses.search(**(given | {"limit": 50} | values))
 
 
-def test_a_postponed_analysis_waits_for_its_time(engine: Engine, accept) -> None:
-    id = accept()
-    fence = claim(engine, id)
-    with UnitOfWork(engine) as uow:
-        uow.analyses.postpone(id, fence, seconds=3600, error={"detail": "the Hub is away"})
-    assert claim(engine, id) is None
-    with UnitOfWork(engine) as uow:
-        assert uow.analyses.unattended(seconds=0) == []
-        assert (uow.analyses.get(id).status, uow.analyses.get(id).failures) == ("queued", 1)
-        uow.session.execute(update(AnalysisRow).values(due_at=1.0))
-    with UnitOfWork(engine) as uow:
-        assert [row.id for row in uow.analyses.unattended(seconds=60)] == [id]
-    assert claim(engine, id) == 2
-
-
 def test_the_last_callers_cancel_counts_and_the_runner_is_refused_afterwards(engine: Engine, accept) -> None:
     id = accept()
     assert accept() == id
     fence = claim(engine, id)
     with UnitOfWork(engine) as uow:
         assert uow.analyses.cancel(id)[0].status == "running"
-        assert uow.analyses.owns(id, fence)
+        assert uow.jobs.owns(id, fence)
     with UnitOfWork(engine) as uow:
         assert uow.analyses.cancel(id)[0].status == "cancelled"
     with UnitOfWork(engine) as uow:
-        assert not uow.analyses.owns(id, fence)
+        assert not uow.jobs.owns(id, fence)
     with pytest.raises(LeaseLost), UnitOfWork(engine) as uow:
-        uow.analyses.succeed(id, fence, outcome(), gramian_version="0")
+        uow.jobs.succeed(id, fence, outcome(), gramian_version="0")
     assert accept() != id
 
 
@@ -263,3 +150,13 @@ def test_ten_requests_with_one_key_have_one_first_answer(engine: Engine) -> None
         uow.session.execute(update(IdempotencyRow).values(created_at=1.0))
         assert uow.idempotency.find("key", "another body") is None
         assert uow.idempotency.reserve("key", "another body")
+
+
+def test_asking_interactively_for_what_waits_in_batch_moves_it_forward(engine: Engine, accept) -> None:
+    id = accept(priority="batch")
+    with UnitOfWork(engine) as uow:
+        again = uow.analyses.accept(question(priority="batch"), {})
+        assert (again.row.id, again.needs_message) == (id, False)
+        urgent = uow.analyses.accept(question(priority="interactive"), {})
+        assert (urgent.row.id, urgent.needs_message, urgent.row.priority) == (id, True, "interactive")
+        assert urgent.row.callers == 3

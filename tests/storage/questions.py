@@ -1,0 +1,57 @@
+"""Analyses to test with, and shortcuts through their life."""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine, update
+
+from gramian.analyses import EmbeddingSpec, PathSource, Status, dedupe_key, new_id
+from gramian.storage.jobs import Outcome
+from gramian.storage.tables import AnalysisRow
+from gramian.storage.unit_of_work import UnitOfWork
+
+LEASE = 30.0  # seconds
+SHORT = 0.01  # a lease after which a server that has just started counts as settled
+
+ERROR = {"code": "x", "title": "X", "detail": "it was planted", "hint": "none"}
+
+
+def question(name: str = "a", **values: object) -> AnalysisRow:
+    spec = EmbeddingSpec(source=PathSource(type="path", path=name))
+    given = {
+        "id": new_id("an"),
+        "kind": "embedding",
+        "status": Status.QUEUED,
+        "spec": spec.model_dump(mode="json"),
+        "identity": {},
+        "dedupe_key": dedupe_key(spec, name),
+        "created_at": datetime.now(UTC),
+        "method_version": "1",
+        "fence": 0,
+        "deliveries": 0,
+        "events": 1,
+    }
+    return AnalysisRow(**(given | values))
+
+
+def claim(engine: Engine, id: str, *, lease_seconds: float = LEASE) -> int | None:
+    with UnitOfWork(engine) as uow:
+        found = uow.jobs.claim(id, lease_seconds=lease_seconds)
+    return found.fence if found else None
+
+
+def expire_lease(engine: Engine, id: str) -> None:
+    with UnitOfWork(engine) as uow:
+        uow.session.execute(update(AnalysisRow).where(AnalysisRow.id == id).values(lease_until=1.0))
+
+
+def outcome() -> Outcome:
+    return Outcome(
+        matrices=[],
+        digest="sha256:0",
+        tying={"flag": None, "finding": "no_head", "reason": "none"},
+        warnings=[],
+        device="cpu",
+        torch_version="2",
+        seconds={},
+        bytes_fetched=0,
+    )

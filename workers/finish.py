@@ -1,0 +1,47 @@
+"""How a run can end, and writing that down under its fence."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import stamina
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+import gramian
+from gramian.storage.jobs import Claim, Outcome
+from gramian.storage.unit_of_work import UnitOfWork
+
+STORE_SECONDS = 120  # a finished result waits so long for a database that is away
+
+Failure = dict[str, Any]  # a problem document without what only HTTP knows
+
+
+@dataclass(frozen=True)
+class Postponement:
+    """A transient failure: the analysis is tried again after so many seconds."""
+
+    seconds: float
+    failure: Failure
+
+
+@dataclass(frozen=True)
+class Release:
+    """The worker stops: another goes on, and nothing is counted."""
+
+
+Answer = Outcome | Postponement | Release | Failure
+
+
+@stamina.retry(on=OperationalError, attempts=None, timeout=STORE_SECONDS)
+def store(engine: Engine, claim: Claim, answer: Answer) -> None:
+    """Write the end of the run in one transaction, or raise LeaseLost."""
+    with UnitOfWork(engine) as uow:
+        match answer:
+            case Outcome():
+                uow.jobs.succeed(claim.id, claim.fence, answer, gramian_version=gramian.__version__)
+            case Postponement(seconds, failure):
+                uow.jobs.postpone(claim.id, claim.fence, seconds=seconds, error=failure)
+            case Release():
+                uow.jobs.release(claim.id, claim.fence)
+            case failure:
+                uow.jobs.fail(claim.id, claim.fence, failure)
