@@ -66,6 +66,7 @@ class Faults:
     redirect_loop: bool = False
     storage_status: int | None = None
     delay_seconds: float = 0.0
+    chunk_seconds: float = 0.0  # a pause after every chunk of a body, which makes a job long and costs nothing
     api_body: str | None = None  # the API answers 200 with this
 
 
@@ -335,6 +336,8 @@ class LoopbackHub:
                     chunk = source.read(step)
                 yield chunk
                 start += step
+                if self.faults.chunk_seconds and start < end:
+                    await asyncio.sleep(self.faults.chunk_seconds)
         if cut:
             raise ConnectionResetError("the fault `truncate` ends the connection")
 

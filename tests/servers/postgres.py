@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 
 START_SECONDS = 60
@@ -63,6 +65,16 @@ class PostgresServer:
             except subprocess.TimeoutExpired:
                 self.process.send_signal(2)  # fast shutdown
                 self.process.wait(timeout=20)
+
+    def kill(self) -> None:
+        """As a power cut would: SIGKILL for the server and its backends."""
+        assert self.process is not None
+        family = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(family, timeout=10)
+        self.process.wait()
 
     def remove(self) -> None:
         self.stop()
