@@ -35,7 +35,6 @@ FREE_BYTES_TO_LEAVE = 64 * 2**20  # the spool folder's disk also serves the data
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAX_CONFIG_BYTES = 8 * 2**20
 _MAX_REVISION_LENGTH = 255
-_PROGRESS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -193,8 +192,8 @@ class HubSource:
                     out.write(chunk)
                 except OSError as error:
                     raise _full_or(error) from None
-                before, done = done, done + len(chunk)
-                if progress is not None and (done == nbytes or done // _PROGRESS_BYTES > before // _PROGRESS_BYTES):
+                done += len(chunk)
+                if progress is not None:
                     progress(done, nbytes)
 
             self._files.range(file, offset, offset + nbytes, keep)
