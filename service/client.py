@@ -274,5 +274,5 @@ def _capacity_words(capacity: dict[str, Any]) -> tuple[str, str]:
     if capacity["status"] != "estimated":
         return "indeterminate", capacity["reason"] or ""
     low, high = capacity["interval_log10"] or (None, None)
-    interval = f"10^{low:.2f} … 10^{high:.2f} by the error of ε; " if low is not None else ""
+    interval = f"10^{low:.2f} … 10^{high:.2f} by the errors of ε and fit; " if low is not None else ""
     return f"10^{capacity['log10_directions']:.2f}", f"{interval}reachable by descent (published fit), no upper bound"

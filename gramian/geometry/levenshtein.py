@@ -19,7 +19,7 @@ pieces are d(1−ε²)/(1−dε²), which equiangular lines reach, and d(d+2)(1�
 The recurrence P_{i+1} = ((2i+d−2) ε P_i − i P_{i−1})/(i+d−2) runs in integers of some 60 digits, P_i shrinks below any
 double. ε is rounded up to them, and results are rounded up, so that what is returned stays a bound.
 
-Beyond `LARGEST_DEGREE` (for d ≤ 16384 that is ε > 0.98) the step to the next z_j is taken: k ≤ C(j+d−1, j) for any j
+Beyond `LARGEST_DEGREE` (for d ≤ 16384 that is ε > 0.96) the step to the next z_j is taken: k ≤ C(j+d−1, j) for any j
 that is certain to have z_j ≥ ε. Whichever is lower of this and the bound by disjoint caps is the answer there.
 
 Sources: V. I. Levenshtein, Acta Appl. Math. 29 (1992) and Handbook of Coding Theory (1998), ch. 6; P. Delsarte,
@@ -34,7 +34,7 @@ from gramian.errors import GeometryError
 from gramian.geometry.gamma_ratios import log_binomial
 from gramian.geometry.random_lines import log_probability_beyond
 
-LARGEST_DEGREE = 40_000  # steps of the recurrence, a microsecond each
+LARGEST_DEGREE = 25_000  # steps of the recurrence, a microsecond each
 _BITS = 192  # of the fraction in the recurrence; terms are kept above 2^(_BITS / 2)
 _ROUNDING = 1e-12  # added to logarithms, relatively: more than they can be in error
 
@@ -62,7 +62,7 @@ class UpperBounds:
     degree: int | None = None
 
 
-def upper_bounds(dim: int, epsilon: float) -> UpperBounds:
+def upper_bounds(dim: int, epsilon: float, *, largest_degree: int = LARGEST_DEGREE) -> UpperBounds:
     """The largest number of lines with |cos| ≤ ε in d dimensions is at most this.
 
     Parameters
@@ -71,6 +71,8 @@ def upper_bounds(dim: int, epsilon: float) -> UpperBounds:
         Dimension d ≥ 1.
     epsilon : float
         Cosine, 0 ≤ ε ≤ 1.
+    largest_degree : int
+        From which j on the step to the next zero will do: curves of many points take fewer.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def upper_bounds(dim: int, epsilon: float) -> UpperBounds:
         return UpperBounds(math.inf, math.inf, "unbounded")
     caps = caps_log10(dim, epsilon)
     degree = sufficient_degree(dim, epsilon)
-    if degree is None or degree > LARGEST_DEGREE:
+    if degree is None or degree > largest_degree:
         stepped = math.inf if degree is None else _rounded_up(log_binomial(degree + dim - 1, degree) / math.log(10))
         if caps <= stepped:
             return UpperBounds(caps, caps, "caps")
@@ -130,7 +132,7 @@ def sufficient_degree(dim: int, epsilon: float) -> int | None:
         if most > 2**60:
             return None
     least = most // 2
-    while most - least > 1:
+    while most - least > max(1, most >> 20):  # a millionth of a huge degree does not matter
         middle = (most + least) // 2
         if _largest_zero_at_least(dim, middle) < epsilon:
             least = middle
@@ -147,7 +149,7 @@ def _largest_zero_at_least(dim: int, degree: int) -> float:
         i = degree - size + 1
         beta = math.sqrt(i / (2 * i + dim) * ((i + dim - 1) / (2 * i + dim - 2)))
         best = max(best, 2 * beta * math.cos(math.pi / (size + 1)))
-        size += (size + 3) // 4
+        size *= 2
     return best * (1 - 1e-15)
 
 

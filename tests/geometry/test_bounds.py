@@ -326,12 +326,12 @@ def test_a_sufficient_degree_lies_just_beyond_the_degree_of_the_bound(dim, epsil
 
 
 def test_beyond_the_largest_degree_the_bound_stays_close():
-    dim, epsilon = 16_384, 0.97
+    dim, epsilon = 16_384, 0.95
     exact = upper_bounds(dim, epsilon)
     degree = sufficient_degree(dim, epsilon)
     coarse = math.log10(math.comb(degree + dim - 1, degree))
     assert exact.sphere_log10 <= coarse < exact.sphere_log10 * 1.01
-    beyond = upper_bounds(dim, 0.99)
+    beyond = upper_bounds(dim, 0.98)
     assert beyond.method == "next_degree"
     assert beyond.degree > LARGEST_DEGREE
     assert beyond.sphere_log10 > exact.sphere_log10
@@ -388,11 +388,11 @@ def test_random_packings_never_exceed_the_upper_bound():
 
 def test_every_call_takes_milliseconds():
     slowest = 0.0
-    for dim, epsilon in [(16_384, 0.5), (16_384, 0.98), (16_384, 1 - 1e-12), (2**20, 0.36), (2**20, 0.9), (2**53, 0.1)]:
+    for dim, epsilon in [(16_384, 0.5), (16_384, 0.96), (16_384, 1 - 1e-12), (2**20, 0.3), (2**20, 0.9), (2**53, 0.1)]:
         started = time.process_time()
         brackets.__wrapped__(dim, epsilon)
         slowest = max(slowest, time.process_time() - started)
-    assert slowest < 0.5  # some 0.04 s on an idle core
+    assert slowest < 0.5  # some 0.03 s on an idle core
 
 
 @pytest.mark.parametrize(
@@ -410,6 +410,7 @@ def test_thirty_of_the_published_finite_rows_lie_below_an_explicit_code():
     finite = [row for row in PUBLISHED_CAPACITIES if row.capacity is not None]
     above = [row.model for row in finite if row.capacity >= constructed_lines(row.dim, row.epsilon)]
     assert (len(finite), above) == (31, ["Llama 2 70B"])
+    assert all(math.log10(row.capacity) < brackets(row.dim, row.epsilon).exists_log10 for row in finite)  # that one too
 
 
 def test_positions_are_said_in_words():
