@@ -232,6 +232,13 @@ def test_more_dimensions_never_mean_fewer_directions(one, other, epsilon, form):
     assert log_directions(low, epsilon, form) <= log_directions(high, epsilon, form)
 
 
+@given(st.integers(100, 20_000), st.floats(0.01, 0.98), forms)
+def test_every_form_increases_with_epsilon_and_with_d_epsilon_squared(dim, epsilon, form):
+    here = log_directions(dim, epsilon, form)
+    assert here < log_directions(dim, epsilon * 1.01, form)  # dε² grows by ε
+    assert here < log_directions(dim + dim // 100, epsilon, form)  # and by d
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_overflows_in_the_widest_spaces(form):
     assert 300 < log10_directions(16_384, 1.0, form) < 10_000
