@@ -168,6 +168,7 @@ def _levenshtein(dim: int, epsilon: float) -> UpperBounds:
             earlier, before, here, after = (p << _BITS // 2 for p in (earlier, before, here, after))
         coming = _next(d, j + 1, s, here, after)
 
+    # each bracket of the formulas as a quotient of two integers
     if here <= after:
         count, over = log_binomial(j + d - 3, j - 1), (d - 1) * (one - s) * here
         sphere = (2 * j + d - 3) * (one - s) * here - (d - 1) * one * (before - here), over
