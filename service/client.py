@@ -255,6 +255,7 @@ def _table(matrix: dict[str, Any]) -> Table:
         ("mean cosine", f"{matrix['cosine']['mean']:.6f}", f"over {matrix['cosine']['pairs']:,} pairs, exactly"),
         ("standard deviation", f"{matrix['cosine']['std']:.6f}", ""),
         ("capacity", *_capacity_words(capacity)),
+        ("proven", *_bounds_words(capacity)),
         (
             "mean squared overlap",
             f"{overlap['mean_squared_overlap']:.6f}",
@@ -274,5 +275,15 @@ def _capacity_words(capacity: dict[str, Any]) -> tuple[str, str]:
     if capacity["status"] != "estimated":
         return "indeterminate", capacity["reason"] or ""
     low, high = capacity["interval_log10"] or (None, None)
-    interval = f"10^{low:.2f} … 10^{high:.2f} by the error of ε; " if low is not None else ""
+    interval = f"10^{low:.2f} … 10^{high:.2f} by the errors of ε and fit; " if low is not None else ""
     return f"10^{capacity['log10_directions']:.2f}", f"{interval}reachable by descent (published fit), no upper bound"
+
+
+def _bounds_words(capacity: dict[str, Any]) -> tuple[str, str]:
+    """What certainly exists and what cannot, and where the estimate lies; analyses of older versions have neither."""
+    bounds = capacity.get("bounds") or {}
+    if bounds.get("exists_log10") is None:
+        return "", "no bounds"
+    position = capacity["position"]
+    between = f"10^{bounds['exists_log10']:.2f} … 10^{bounds['upper_lines_log10']:.2f}"
+    return between, position["words"] if position else "directions that certainly exist, and that none exceeds"

@@ -10,7 +10,8 @@ import pytest
     "module", ["gramian", "service.app", "service.cli", "gramian.geometry.capacity", "gramian.weights.hub"]
 )
 def test_importing_loads_no_torch(module: str) -> None:
-    code = f"import sys, {module}; print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    heavy = ("torch", "transformers", "matplotlib")
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
