@@ -1,12 +1,16 @@
 """The whole service, once a test process and kind of storage, with a loopback Hub."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.hub.loopback import LoopbackHub
+from tests.servers.cluster import Cluster
 from tests.servers.gramian_service import ServiceProcess
+
+LEASE_SECONDS, RECONCILE_SECONDS = 1.5, 0.5
+TAKEOVER_SECONDS = LEASE_SECONDS + RECONCILE_SECONDS
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +38,29 @@ def service(
     family = process.family()
     assert process.stop() == 0
     assert not [survivor for survivor in family if survivor.is_running() and survivor.status() != "zombie"]
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, hub: LoopbackHub) -> Iterator[Cluster]:
+    env = {
+        "GRAMIAN_LEASE_SECONDS": str(LEASE_SECONDS),
+        "GRAMIAN_RECONCILE_SECONDS": str(RECONCILE_SECONDS),
+        "HF_ENDPOINT": hub.endpoint,
+    }
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), env=env)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def start(shared: Cluster, hub: LoopbackHub) -> Iterator[Callable[..., Cluster]]:
+    """The cluster with workers of the test's own: each costs seconds, servers would cost more."""
+
+    def start(workers: int = 1, **env: str) -> Cluster:
+        for _ in range(workers):
+            shared.start_worker(**env)
+        return shared
+
+    yield start
+    hub.reset()
+    shared.kill_workers()

@@ -3,72 +3,36 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+import zlib
 
 import httpx2
 import psutil
 import pytest
-import torch
 from redis import Redis
 from rq import Queue
 from rq.serializers import JSONSerializer
-from safetensors.torch import save
 from sqlalchemy import text
 
 from gramian.queues import message, queue_for
+from tests.e2e.conftest import LEASE_SECONDS, TAKEOVER_SECONDS
 from tests.hub.loopback import CHUNK, LoopbackHub
-from tests.servers.cluster import Cluster, stop_and_continue
+from tests.servers.cluster import Cluster, small_matrix, stop_and_continue
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("faults")]
-
-LEASE_SECONDS, RECONCILE_SECONDS = 1.5, 0.5
-TAKEOVER_SECONDS = LEASE_SECONDS + RECONCILE_SECONDS
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, hub: LoopbackHub) -> Iterator[Cluster]:
-    env = {
-        "GRAMIAN_LEASE_SECONDS": str(LEASE_SECONDS),
-        "GRAMIAN_RECONCILE_SECONDS": str(RECONCILE_SECONDS),
-        "HF_ENDPOINT": hub.endpoint,
-    }
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"), env=env)
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def start(shared: Cluster, hub: LoopbackHub) -> Iterator[Callable[..., Cluster]]:
-    """The cluster with workers of the test's own: each costs seconds, servers would cost more."""
-
-    def start(workers: int = 1, **env: str) -> Cluster:
-        for _ in range(workers):
-            shared.start_worker(**env)
-        return shared
-
-    yield start
-    hub.reset()
-    shared.kill_workers()
 
 
 def slow_model(hub: LoopbackHub, name: str, *, seconds: float) -> dict[str, str]:
     """A model whose bytes arrive so slowly that its job takes about so long, at no cost."""
-    hub.add_model(f"slow/{name}", {"model.safetensors": matrix(hash(name) % 1000, rows=CHUNK // 4)})  # 8 chunks
+    hub.add_model(
+        f"slow/{name}", {"model.safetensors": small_matrix(zlib.crc32(name.encode()), rows=CHUNK // 4)}
+    )  # 8 chunks
     hub.faults.chunk_seconds = seconds / 8
     return {"type": "hub", "model_id": f"slow/{name}"}
 
 
-def matrix(seed: int, rows: int = 60, dim: int = 8) -> bytes:
-    return save({"wte.weight": torch.randn(rows, dim, generator=torch.Generator().manual_seed(seed))})
-
-
-def upload(cluster: Cluster, seed: int) -> dict[str, str]:
-    return {"type": "upload", "upload_id": cluster.http.post("/v1/uploads", content=matrix(seed)).json()["id"]}
-
-
 def test_the_api_killed_between_commit_and_push_delays_the_job_by_the_reconcile_interval(start) -> None:
     cluster = start()
-    source, before = upload(cluster, 1), rows(cluster)
+    source, before = cluster.upload(1), rows(cluster)
     cluster.valkey.process.send_signal(signal.SIGSTOP)  # the push hangs
     asking = threading.Thread(target=lambda: _ask_in_vain(cluster, source))
     asking.start()
@@ -84,7 +48,7 @@ def test_the_api_killed_between_commit_and_push_delays_the_job_by_the_reconcile_
 
 def test_the_api_killed_before_the_commit_leaves_no_row_and_has_promised_nothing(start) -> None:
     cluster = start(workers=0)
-    source, before = upload(cluster, 2), rows(cluster)
+    source, before = cluster.upload(2), rows(cluster)
     answers: list[httpx2.Response] = []
     with cluster.engine.begin() as connection:
         connection.execute(text("LOCK TABLE analyses IN ACCESS EXCLUSIVE MODE"))
@@ -116,7 +80,7 @@ def test_valkey_killed_and_restarted_empty_loses_nothing(start, hub: LoopbackHub
     cluster = start()
     running = cluster.ask(slow_model(hub, "redis", seconds=3))
     cluster.running_child(running)
-    waiting = [cluster.ask(upload(cluster, seed)) for seed in range(10, 20)]
+    waiting = [cluster.ask(cluster.upload(seed)) for seed in range(10, 20)]
     cluster.valkey.stop()
     time.sleep(1)
     cluster.valkey.start()
@@ -145,7 +109,7 @@ def test_a_killed_worker_leaves_its_child_at_work(start, hub: LoopbackHub) -> No
     assert cluster.ended(id)["status"] == "succeeded"  # though no worker is left
     assert (cluster.attempts(id), cluster.results(id)) == (1, 1)
     cluster.start_worker()
-    assert cluster.ended(cluster.ask(upload(cluster, 30)))["status"] == "succeeded"
+    assert cluster.ended(cluster.ask(cluster.upload(30)))["status"] == "succeeded"
 
 
 def test_worker_and_child_killed_together_are_replaced(start, hub: LoopbackHub) -> None:
@@ -217,7 +181,7 @@ def test_a_poison_job_fails_after_three_deliveries_and_the_queue_goes_on(start, 
     assert (found["status"], found["error"]["code"]) == ("failed", "worker_died")
     assert "3 times" in found["error"]["detail"]
     assert cluster.attempts(id) == 3
-    assert cluster.ended(cluster.ask(upload(cluster, 40)))["status"] == "succeeded"
+    assert cluster.ended(cluster.ask(cluster.upload(40)))["status"] == "succeeded"
 
 
 def test_a_cancelled_job_is_gone_within_two_seconds_though_its_worker_does_not_hear_of_it(start, hub) -> None:
@@ -231,7 +195,7 @@ def test_a_cancelled_job_is_gone_within_two_seconds_though_its_worker_does_not_h
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     cluster.workers[0].send_signal(signal.SIGCONT)
     cluster.valkey.start()
-    assert cluster.ended(cluster.ask(upload(cluster, 41)))["status"] == "succeeded"
+    assert cluster.ended(cluster.ask(cluster.upload(41)))["status"] == "succeeded"
     assert [event.data["status"] for event in cluster.events(id) if event.type == "status"][-1] == "cancelled"
 
 
@@ -293,10 +257,10 @@ def test_a_dead_reconcile_loop_is_started_again(start, hub: LoopbackHub) -> None
 
 def test_interactive_jobs_go_before_batch_and_a_required_gpu_is_waited_for(start) -> None:
     cluster = start(workers=0)
-    batch = [cluster.ask(upload(cluster, seed), priority="batch") for seed in range(50, 53)]
-    urgent = [cluster.ask(upload(cluster, seed)) for seed in range(60, 63)]
-    on_gpu = cluster.ask(upload(cluster, 70), device="cuda")
-    on_cpu = cluster.ask(upload(cluster, 70), device="cpu")
+    batch = [cluster.ask(cluster.upload(seed), priority="batch") for seed in range(50, 53)]
+    urgent = [cluster.ask(cluster.upload(seed)) for seed in range(60, 63)]
+    on_gpu = cluster.ask(cluster.upload(70), device="cuda")
+    on_cpu = cluster.ask(cluster.upload(70), device="cpu")
     cluster.start_worker()
     finished = sorted((cluster.ended(id)["finished_at"], id) for id in [*batch, *urgent])
     assert {id for _, id in finished[:3]} == set(urgent)

@@ -74,7 +74,7 @@ def test_what_has_ended_cannot_be_cancelled(service: ServiceProcess) -> None:
     assert service.http.post("/v1/analyses/an_none/cancel").status_code == 404
 
 
-def test_two_hundred_requests_with_one_key_are_one_job_and_one_answer(service: ServiceProcess) -> None:
+def test_many_requests_with_one_key_are_one_job_and_one_answer(service: ServiceProcess) -> None:
     upload = service.http.post("/v1/uploads", content=matrix(21)).json()
     source = {"type": "upload", "upload_id": upload["id"]}
     with ThreadPoolExecutor(20) as pool:

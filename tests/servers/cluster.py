@@ -12,11 +12,14 @@ from typing import Any
 
 import httpx2
 import psutil
-from sqlalchemy import Engine
+import torch
+from safetensors.torch import save
+from sqlalchemy import Engine, select
 
 from gramian.lifetime import attached
 from gramian.storage.engine import open_engine
 from gramian.storage.events import Event, events_after
+from gramian.storage.tables import AnalysisRow
 from service.instance import worker_environment
 from tests.servers.gramian_service import ServiceProcess
 from tests.servers.postgres import PostgresServer
@@ -96,6 +99,11 @@ class Cluster:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
+    def upload(self, seed: int) -> dict[str, str]:
+        """A source that no other seed shares."""
+        upload = self.http.post("/v1/uploads", content=small_matrix(seed)).json()
+        return {"type": "upload", "upload_id": upload["id"]}
+
     def get(self, id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.http.get(f"/v1/analyses/{id}").json()
         return found
@@ -130,6 +138,11 @@ class Cluster:
                 found += [child for child in process.children() if _command(child) == process.cmdline()]
         return found
 
+    def analyses_of(self, upload_id: str) -> list[str]:
+        """The ids of all analyses of an upload."""
+        with self.engine.connect() as connection:
+            return list(connection.scalars(select(AnalysisRow.id).where(AnalysisRow.upload_id == upload_id)))
+
     def events(self, id: str) -> list[Event]:
         return events_after(self.engine, id, 0)
 
@@ -142,6 +155,11 @@ class Cluster:
 
     def logs(self) -> str:
         return self.api.log.read_text()[-4000:] + (self.folder / "workers.log").read_text()[-8000:]
+
+
+def small_matrix(seed: int, rows: int = 60, dim: int = 8) -> bytes:
+    """A safetensors file with one vocabulary matrix."""
+    return save({"wte.weight": torch.randn(rows, dim, generator=torch.Generator().manual_seed(seed))})
 
 
 def _command(process: psutil.Process) -> list[str]:
