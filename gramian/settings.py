@@ -77,6 +77,13 @@ class Settings(BaseSettings):
         description="Where workers compute: auto, cpu, cuda, or cuda:N for one worker a GPU.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe line logged.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="How a log line is written; json: one object a line."
+    )
+    metrics_host: str = Field("127.0.0.1", description="Address at which a worker serves its `/metrics`.")
+    metrics_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of a worker's `/metrics`, 0 takes a free one. Unset: none is served."
+    )
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -12,12 +12,14 @@ from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.engine import open_engine
 from service import problems
+from service.access import Access
 from service.dependencies import Services
 from service.dispatch import Dispatcher
 from service.feed import Feed
+from service.metrics import Backlog, ServiceMetrics
 from service.operations import blob_folder
 from service.requests import RequestIds
-from service.routes import analyses, capacity, events, health, registry, uploads
+from service.routes import analyses, capacity, events, health, metrics, registry, uploads
 from service.server import Departure
 
 DESCRIPTION = """How much room for features is left in a language model's latent space, and how superposed its
@@ -30,6 +32,7 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
     `departure` is the server's, if it has one: the application is not ready any more once that has begun.
     """
     departing = departure or Departure()
+    counts = ServiceMetrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -41,11 +44,15 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
             dispatcher=Dispatcher(settings),
             feed=Feed(engine),
             departure=departing,
+            metrics=counts,
         )
+        backlog = Backlog(engine)
+        counts.registry.register(backlog)
         app.state.services = services
         loop = asyncio.get_running_loop()
         departing.let_watchers_go = lambda: loop.call_soon_threadsafe(services.feed.close)
         yield
+        counts.registry.unregister(backlog)
         services.feed.close()
         services.dispatcher.close()
         engine.dispose()
@@ -60,9 +67,10 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         separate_input_output_schemas=False,
     )
     problems.install(app)
-    for module in (analyses, events, uploads, capacity, registry, health):
+    for module in (analyses, events, uploads, capacity, registry, health, metrics):
         app.include_router(module.router)
-    app.add_middleware(RequestIds)
+    app.add_middleware(Access, metrics=counts)
+    app.add_middleware(RequestIds)  # around the other: its line carries the id
     _describe_problems(app)
     return app
 

@@ -1,7 +1,6 @@
 """The `gramian` command."""
 
 import json
-import logging
 import os
 import sys
 from pathlib import Path
@@ -34,10 +33,11 @@ def serve(
     worker: Annotated[bool, typer.Option(help="Run a worker beside the API.")] = True,
 ) -> None:
     """Run the service: the API, a worker, and a Valkey of its own unless GRAMIAN_REDIS_URL names one."""
+    from gramian import logs
     from service import embedded, instance
 
     settings = _settings(host=host, port=port, data_dir=data_dir)
-    _log(settings)
+    logs.configure(settings.log_level, settings.log_format)
     try:
         embedded.serve(settings, worker=worker)
     except instance.ServiceRunning as error:
@@ -117,13 +117,6 @@ def version() -> None:
 def _settings(**overrides: object) -> Settings:
     given = {name: value for name, value in overrides.items() if value is not None}
     return Settings(**given)  # type: ignore[arg-type]
-
-
-def _log(settings: Settings) -> None:
-    form = "%(asctime)s %(levelname)s %(name)s %(message)s"
-    logging.basicConfig(level=settings.log_level, format=form, stream=sys.stderr)
-    for chatty in ("uvicorn", "alembic"):
-        logging.getLogger(chatty).setLevel("WARNING")
 
 
 def _fail(message: str, *, code: int) -> None:

@@ -16,6 +16,7 @@ from gramian.storage.tables import AnalysisRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
 from service.dispatch import Dispatcher
 from service.feed import Feed
+from service.metrics import ServiceMetrics
 from service.server import Departure
 
 WAIT_LIMIT_SECONDS = 60
@@ -31,6 +32,7 @@ class Services:
     dispatcher: Dispatcher
     feed: Feed
     departure: Departure
+    metrics: ServiceMetrics
 
 
 def services(request: Request) -> Services:

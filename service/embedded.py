@@ -106,6 +106,7 @@ def _valkey(settings: Settings) -> Iterator[str]:
             "--dir": str(folder),
             "--daemonize": "no",
             "--loglevel": "warning",
+            "--logfile": str(settings.data_dir.absolute() / "valkey.log"),  # our own output has our own lines only
         }
         arguments = [text for option in options.items() for text in option]
         stack.enter_context(_child("valkey", [binary, *arguments], os.environ, stop_seconds=KILL_SECONDS))

@@ -96,6 +96,7 @@ def submit_analysis(
             uow.after_commit(
                 lambda: services.dispatcher.push(row.id, priority=row.priority, device=row.required_device)
             )
+    services.metrics.count_question(spec.kind, priority, is_new=accepted.is_new)
     return Submission(answer, is_new=accepted.is_new, has_ended=row.status in ENDED)
 
 

@@ -1,7 +1,6 @@
 """Every error answer is a problem document (RFC 9457); this is the one table from errors to statuses."""
 
 import http
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +11,6 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from gramian import errors
-
-log = logging.getLogger("gramian.service")
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -143,8 +140,8 @@ def _http_error(request: Request, error: Exception) -> Response:
     )
 
 
-def _defect(request: Request, error: Exception) -> JSONResponse:
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+def _defect(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
+    # raised again after the answer, and logged with its trace by the server
     return _answer(
         request,
         status=500,
@@ -152,6 +149,7 @@ def _defect(request: Request, error: Exception) -> JSONResponse:
         title="Gramian failed",
         detail="an error inside the service; its log has the trace under this request id",
         hint="please report it with the request id",
+        headers={"X-Request-ID": request.scope["request_id"]},  # answered outside the middleware that sets it
     )
 
 

@@ -1,10 +1,11 @@
-"""A request id for every request: taken from the caller if it is decent, in the answer and in every problem."""
+"""A request id for every request: taken from the caller if it is decent; in the answer, in problems, on log lines."""
 
 import re
 import secrets
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, clear_contextvars
 
 ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -20,6 +21,8 @@ class RequestIds:
         given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
         request_id = given if ACCEPTED.fullmatch(given) else f"req_{secrets.token_hex(12)}"
         scope["request_id"] = request_id
+        clear_contextvars()
+        bind_contextvars(request_id=request_id)  # not taken back: the server logs what is raised from here
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -112,6 +112,13 @@ def test_nothing_but_the_api_is_published_and_that_on_loopback() -> None:
     assert container_port == environment("api")["GRAMIAN_PORT"]
 
 
+def test_metrics_of_workers_are_served_where_only_other_containers_reach_them() -> None:
+    for worker in ("worker", "worker-gpu"):
+        assert int(environment(worker)["GRAMIAN_METRICS_PORT"]) > 0
+        assert "backend" in SERVICES[worker]["networks"]
+        assert "ports" not in SERVICES[worker]
+
+
 def test_database_and_queue_live_on_a_network_without_a_way_out() -> None:
     assert COMPOSE["networks"]["backend"]["internal"] is True
     assert SERVICES["postgres"]["networks"] == SERVICES["redis"]["networks"] == ["backend"]
@@ -184,6 +191,8 @@ class PlainProcesses:
         values |= {"GRAMIAN_DATA_DIR": str(self.data_dir)}
         if "GRAMIAN_HOST" in values:
             values |= {"GRAMIAN_HOST": "127.0.0.1", "GRAMIAN_PORT": "0"}
+        if "GRAMIAN_METRICS_HOST" in values:
+            values |= {"GRAMIAN_METRICS_HOST": "127.0.0.1", "GRAMIAN_METRICS_PORT": "0"}
         ours = ("GRAMIAN_", "HF_", "PG")
         return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | values
 

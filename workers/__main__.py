@@ -4,16 +4,18 @@ import logging
 import os
 import sys
 import time
+from contextlib import ExitStack
 
 import torch
 from redis import RedisError
 
+from gramian import logs
 from gramian.lifetime import kept_running
 from gramian.queues import served_queues
 from gramian.settings import Settings
 from gramian.storage import schema
 from workers import jobs, process
-from workers.logs import log_to_stderr
+from workers.metrics import WorkerMetrics, served
 from workers.queue import connect
 from workers.rq_worker import AnalysisWorker
 
@@ -25,7 +27,7 @@ RESTART_SECONDS = 1.0
 
 def main() -> None:
     settings = process.settings()
-    log_to_stderr(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     if settings.redis_url is None:
         sys.exit("gramian worker: set GRAMIAN_REDIS_URL, or run `gramian serve`, which has its own")
     if not _schema_arrives():
@@ -34,27 +36,34 @@ def main() -> None:
     # torch and the job are imported before the fork, so that a job starts at once; nothing is computed here, since
     # threads do not survive a fork.
     log.debug("worker with torch %s runs %s", torch.__version__, jobs.run_analysis.__name__)
-    with kept_running("reconcile", [sys.executable, "-m", "workers.reconcile", str(os.getpid())]):
-        _work(settings, settings.redis_url)
+    metrics = WorkerMetrics()
+    with ExitStack() as stack:
+        if settings.metrics_port is not None:
+            _serve(stack, metrics, settings.metrics_host, settings.metrics_port)
+        stack.enter_context(kept_running("reconcile", [sys.executable, "-m", "workers.reconcile", str(os.getpid())]))
+        _work(settings, settings.redis_url, metrics)
 
 
-def _work(settings: Settings, redis_url: str) -> None:
+def _serve(stack: ExitStack, metrics: WorkerMetrics, host: str, port: int) -> None:
+    try:
+        stack.enter_context(served(metrics, host, port))
+    except OSError as error:
+        sys.exit(f"gramian worker: cannot serve metrics on {host}:{port}: {error.strerror or error}")
+
+
+def _work(settings: Settings, redis_url: str, metrics: WorkerMetrics) -> None:
     """Take jobs until SIGTERM. A worker that lost Redis in the middle of a job is followed by a new one."""
     queues = served_queues(cuda=_has_gpu(settings))
     while True:
         try:
             with connect(redis_url) as connection:
-                worker = AnalysisWorker(queues, connection, stop_seconds=settings.stop_seconds, watch=_note)
+                worker = AnalysisWorker(queues, connection, stop_seconds=settings.stop_seconds, metrics=metrics)
                 worker.work(logging_level="WARNING")
             if worker.is_stopping:
                 return
         except RedisError as error:
             log.warning("Redis is away (%s), trying again", type(error).__name__)
         time.sleep(RESTART_SECONDS)
-
-
-def _note(ending: str, seconds: float) -> None:
-    log.debug("a child ended: %s after %.3f s", ending, seconds)
 
 
 def _has_gpu(settings: Settings) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from rq.timeouts import JobTimeoutException
+from structlog.contextvars import bind_contextvars
 
 from gramian.analyses import EmbeddingSpec
 from gramian.errors import GramianError, LeaseLost
@@ -27,6 +28,7 @@ log = logging.getLogger("gramian.worker")
 
 def run_analysis(analysis_id: str) -> None:
     """Claim the analysis and run it to an end; do nothing if somebody else has it."""
+    bind_contextvars(analysis_id=analysis_id)
     engine, settings = process.engine(), process.settings()
     started = time.perf_counter()
     with UnitOfWork(engine) as uow:
@@ -34,6 +36,8 @@ def run_analysis(analysis_id: str) -> None:
     if claim is None:
         log.info("analysis %s is not free, nothing to do", analysis_id)
         return
+    bind_contextvars(request_id=claim.request_id, attempt=claim.fence)
+    log.info("analysis %s attempt %d begins", claim.id, claim.fence)
     process.ENDING.set(Ending.CRASHED)
     spool = spool_folder(settings) / f"{claim.id}-{claim.fence}"
     progress = Progress(engine, claim)

@@ -9,6 +9,7 @@ from redis import Redis, RedisError
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from gramian import logs
 from gramian.analyses import Status
 from gramian.lifetime import end_with_parent
 from gramian.settings import Settings
@@ -16,7 +17,6 @@ from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
 from workers.failures import worker_died
-from workers.logs import log_to_stderr
 from workers.queue import connect, push, waiting_ids
 from workers.spool import sweep_spool
 
@@ -53,7 +53,7 @@ def main() -> None:
     """Reconcile until SIGTERM or SIGINT, or until the worker that started this is gone."""
     end_with_parent(int(sys.argv[1]))
     settings = Settings()
-    log_to_stderr(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     if settings.redis_url is None:
         raise SystemExit("set GRAMIAN_REDIS_URL: there is nothing to push to")
     stop = threading.Event()

@@ -6,14 +6,15 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 from redis import Redis
 from rq import Queue, SpawnWorker, Worker
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from structlog.contextvars import bound_contextvars
 
 from workers import process
+from workers.metrics import CANCELLED, WorkerMetrics
 from workers.outcomes import Ending
 from workers.queue import open_queues
 
@@ -22,30 +23,36 @@ log = logging.getLogger("gramian.worker")
 # fork and Accelerate do not mix; a spawned child shares no memory, so its worker does not learn how it ended
 _Base: type[Worker] = SpawnWorker if platform.system() == "Darwin" else Worker
 
-Watch = Callable[[str, float], None]  # told how a child ended, and after how many seconds
-
 
 class AnalysisWorker(_Base):  # type: ignore[misc,valid-type]
     """Runs one analysis at a time, each in a child of its own."""
 
     max_connection_wait_time = 2  # seconds between looks for a Redis that is away
 
-    def __init__(self, queues: list[str], connection: Redis, *, stop_seconds: float, watch: Watch) -> None:
+    def __init__(self, queues: list[str], connection: Redis, *, stop_seconds: float, metrics: WorkerMetrics) -> None:
         super().__init__(open_queues(connection, queues), connection=connection, serializer=JSONSerializer)
         self.log_job_description = False
         self.is_stopping = False
         self._stop_seconds = stop_seconds
-        self._watch = watch
+        self._metrics = metrics
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         process.ENDING.set(Ending.NOTHING_TO_DO)
         started = time.monotonic()
-        try:
-            super().execute_job(job, queue)
-        finally:
-            ending = process.ENDING.get()
-            stopped = ending is Ending.CRASHED and self._stopped_job_id == job.id
-            self._watch("cancelled" if stopped else ending.name.lower(), time.monotonic() - started)
+        self._metrics.started()
+        with bound_contextvars(analysis_id=job.id):  # on the worker's lines about the job; the child inherits it
+            try:
+                super().execute_job(job, queue)
+            finally:
+                self._note(job, time.monotonic() - started)
+
+    def _note(self, job: Job, seconds: float) -> None:
+        ending = process.ENDING.get()
+        # a cancelled child may have seen that its claim is gone before the order to end it came
+        stopped = ending in (Ending.CRASHED, Ending.LEASE_LOST) and self._stopped_job_id == job.id
+        outcome = CANCELLED if stopped else ending.name.lower()
+        self._metrics.finished(outcome, seconds)
+        log.debug("a child ended: %s after %.3f s", outcome, seconds)
 
     def handle_warm_shutdown_request(self) -> None:
         """At SIGTERM: let the job at hand end in its time; then ask it to give itself back to the queue."""

@@ -47,16 +47,19 @@ def _postgresql_started(element: FunctionElement[float], compiler: SQLCompiler, 
 
 
 def open_engine(url: str) -> Engine:
-    """An engine with the guarantees that the job rules rest on; creates the folder of a SQLite file."""
+    """An engine with the guarantees that the job rules rest on; creates the folder of a SQLite file.
+
+    Its errors do not repeat the values of a statement, idempotency keys among them: they end in logs.
+    """
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
         if parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(parsed, connect_args={"timeout": SQLITE_BUSY_SECONDS})
+        engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": SQLITE_BUSY_SECONDS})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, pool_pre_ping=True, pool_size=10, max_overflow=30)
+    return create_engine(parsed, hide_parameters=True, pool_pre_ping=True, pool_size=10, max_overflow=30)
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:  # noqa: ARG001

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from structlog.contextvars import bind_contextvars
 
 from gramian.analyses import ENDED, Status, canonical_json
 from gramian.storage.idempotency import FirstAnswer
@@ -62,6 +63,7 @@ async def create_analysis(
         key=_keyed(key, body) if key else None,
     )
     answer = submission.answer
+    bind_contextvars(analysis_id=answer.analysis_id)
     headers = {"Location": str(request.app.url_path_for("get_analysis", analysis_id=answer.analysis_id))}
     if submission.is_replay:
         headers["Idempotency-Replayed"] = "true"
