@@ -36,9 +36,9 @@ def run_analysis(analysis_id: str) -> None:
     if claim is None:
         log.info("analysis %s is not free, nothing to do", analysis_id)
         return
+    process.ENDING.set(Ending.CRASHED)
     bind_contextvars(request_id=claim.request_id, attempt=claim.fence)
     log.info("analysis %s attempt %d begins", claim.id, claim.fence)
-    process.ENDING.set(Ending.CRASHED)
     spool = spool_folder(settings) / f"{claim.id}-{claim.fence}"
     progress = Progress(engine, claim)
 

@@ -6,6 +6,7 @@ import platform
 import signal
 import threading
 import time
+from typing import Any
 
 from redis import Redis
 from rq import Queue, SpawnWorker, Worker
@@ -35,22 +36,29 @@ class AnalysisWorker(_Base):  # type: ignore[misc,valid-type]
         self.is_stopping = False
         self._stop_seconds = stop_seconds
         self._metrics = metrics
+        self._was_cancelled = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         process.ENDING.set(Ending.NOTHING_TO_DO)
+        self._was_cancelled = False
         started = time.monotonic()
         self._metrics.started()
         with bound_contextvars(analysis_id=job.id):  # on the worker's lines about the job; the child inherits it
             try:
                 super().execute_job(job, queue)
             finally:
-                self._note(job, time.monotonic() - started)
+                self._note(time.monotonic() - started)
 
-    def _note(self, job: Job, seconds: float) -> None:
+    def handle_job_failure(self, job: Job, *args: Any, **kwargs: Any) -> None:
+        """What RQ does for a child that left no word; in doing so it forgets that the child was ended by order."""
+        self._was_cancelled = self._stopped_job_id == job.id
+        super().handle_job_failure(job, *args, **kwargs)
+
+    def _note(self, seconds: float) -> None:
         ending = process.ENDING.get()
         # a cancelled child may have seen that its claim is gone before the order to end it came
-        stopped = ending in (Ending.CRASHED, Ending.LEASE_LOST) and self._stopped_job_id == job.id
-        outcome = CANCELLED if stopped else ending.name.lower()
+        cancelled = self._was_cancelled and ending in (Ending.CRASHED, Ending.LEASE_LOST)
+        outcome = CANCELLED if cancelled else ending.name.lower()
         self._metrics.finished(outcome, seconds)
         log.debug("a child ended: %s after %.3f s", outcome, seconds)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,6 +16,8 @@ import torch
 from prometheus_client.parser import text_string_to_metric_families
 from safetensors.torch import save
 
+from tests.e2e.test_jobs import long_source, post, until_running
+from tests.e2e.test_lifecycle import is_running_a_job
 from tests.hub.loopback import SIGNATURE, LoopbackHub
 from tests.servers.gramian_service import ServiceProcess
 
@@ -71,7 +74,7 @@ def weights(seed: int, name: str = "wte.weight") -> bytes:
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+def observed(tmp_path_factory: pytest.TempPathFactory, path_root: Path) -> Iterator[Observed]:
     with LoopbackHub() as hub:
         hub.tokens.add(HF_TOKEN)
         hub.faults.redirect = True  # to an address that is signed
@@ -81,6 +84,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
             "HF_ENDPOINT": hub.endpoint,
             "HF_TOKEN": HF_TOKEN,
             "GRAMIAN_DEVICE": "cpu",
+            "GRAMIAN_PATH_ROOT": str(path_root),
             "GRAMIAN_LOG_FORMAT": "json",
             "GRAMIAN_LOG_LEVEL": "DEBUG",
             "GRAMIAN_METRICS_PORT": "0",
@@ -164,6 +168,31 @@ def test_the_worker_counts_each_job_by_how_it_ended(observed: Observed) -> None:
     assert {outcome: count for outcome, count in outcomes.items() if count} == {"succeeded": 1, "failed": 1}
     assert outcomes.keys() >= {"postponed", "released", "crashed", "cancelled", "lease_lost"}
     assert value(found, "gramian_worker_jobs_started_total") == 2
+
+
+def test_a_cancelled_and_a_killed_job_are_told_apart(observed: Observed, path_root: Path) -> None:
+    service, address = observed.service, observed.worker_address()
+    before = samples(httpx2.get(address, trust_env=False).text)
+
+    def more(outcome: str) -> float:
+        labels = {"outcome": outcome}
+        name = "gramian_worker_jobs_finished_total"
+        return value(observed.worker(), name, **labels) - value(before, name, **labels)
+
+    asked = post(service, long_source(path_root, 31)).json()
+    until_running(service, asked["id"])
+    running = observed.api()
+    assert value(running, "gramian_analyses", status="running", priority="interactive") == 1
+    service.http.post(f"/v1/analyses/{asked['id']}/cancel")
+    eventually(lambda: more("cancelled"), lambda count: count == 1)
+
+    asked = post(service, long_source(path_root, 32)).json()
+    until_running(service, asked["id"])
+    (child,) = [process for process in service.family() if is_running_a_job(process)]
+    child.kill()
+    eventually(lambda: more("crashed"), lambda count: count == 1)
+    service.http.post(f"/v1/analyses/{asked['id']}/cancel")  # it would run again when its lease has expired
+    assert (more("cancelled"), more("crashed"), more("lease_lost")) == (1, 1, 0)
 
 
 def test_jobs_run_while_the_worker_is_scraped_without_a_pause(observed: Observed) -> None:
