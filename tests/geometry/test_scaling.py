@@ -68,10 +68,10 @@ def test_intervals_hold_where_the_scatter_has_to_tell_the_errors():
 
 def test_the_covariance_is_that_of_repeated_draws():
     rng = np.random.default_rng(3)
-    fits = [fit_loss_exponent(planted(rng, noise=0.002)) for _ in range(300)]
+    fits = [fit_loss_exponent(planted(rng, noise=0.002)) for _ in range(200)]
     found = np.cov([[f.alpha.value, np.log(f.amplitude.value), f.offsets["pile"].value] for f in fits], rowvar=False)
     promised = fits[0].covariance[:3, :3]
-    assert np.sqrt(np.diag(promised)) == pytest.approx(np.sqrt(np.diag(found)), rel=0.15)
+    assert np.sqrt(np.diag(promised)) == pytest.approx(np.sqrt(np.diag(found)), rel=0.2)
     correlation = promised[0, 1] / np.sqrt(promised[0, 0] * promised[1, 1])
     assert correlation > 0.99  # α and ln A are nearly one
 
