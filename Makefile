@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 DEMO_DATA ?= .demo
 
 help:  ## What can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## Create .venv and install everything
 
@@ -43,7 +43,16 @@ format: $(STAMP)  ## Format the code
 bench: $(STAMP)  ## Measure against the naive and the published way
 	$(BIN)/python -m benchmarks.main
 
+bench-toy: $(STAMP)  ## Measure a training step of the toy model against the published way
+	$(BIN)/python -m benchmarks.toy_step
+
+superposition: $(STAMP)  ## Train the toy model for docs/superposition.md (an hour; goes on where it was stopped)
+	$(BIN)/python -m benchmarks.superposition
+
+real: $(STAMP)  ## Measure real matrices from PyPI packages for docs/real_matrices.md
+	$(BIN)/python -m benchmarks.real_matrices
+
 clean:  ## Remove the virtual environment and the demo's data
 	rm -rf .venv $(DEMO_DATA)
 
-.PHONY: help setup demo test unit check openapi format bench clean
+.PHONY: help setup demo test unit check openapi format bench bench-toy superposition real clean

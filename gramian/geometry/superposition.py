@@ -40,14 +40,14 @@ def norm_statistics(norms: Tensor) -> NormStatistics:
     NormStatistics(mean=2.5, std=1.5, min=1.0, max=4.0, median=2.5)
     """
     values = norms.to(torch.float64).cpu().numpy()
-    largest = float(values.max())
-    relative = values / largest  # squares of norms beyond 1e154 overflow
+    unit = float(values.max()) or 1.0
+    relative = values / unit  # squares of norms beyond 1e154 overflow
     return NormStatistics(
-        mean=float(relative.mean()) * largest,
-        std=float(relative.std()) * largest,
+        mean=float(relative.mean()) * unit,
+        std=float(relative.std()) * unit,
         min=float(values.min()),
-        max=largest,
-        median=_median(relative) * largest,
+        max=float(values.max()),
+        median=_median(relative) * unit,
     )
 
 

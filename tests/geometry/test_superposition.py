@@ -88,6 +88,11 @@ def test_huge_norms_do_not_overflow():
     assert (found.mean, found.std, found.median) == pytest.approx((2e300, 1e300, 2e300))
 
 
+def test_norms_may_all_be_zero():
+    found = norm_statistics(torch.zeros(3))
+    assert (found.mean, found.std, found.max, found.median) == (0, 0, 0, 0)
+
+
 def test_a_row_of_half_the_scale_is_not_represented():
     assert represented_fraction(torch.tensor([0.5, 0.51, 1.0, 0.0]), scale=1.0) == 0.5
 
