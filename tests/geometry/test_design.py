@@ -11,7 +11,7 @@ from gramian.geometry.capacity import log10_headroom
 from gramian.geometry.design import design_for
 from gramian.geometry.extrapolation import FITTED_EPSILON_ROOT_DIM, extrapolation
 from gramian.geometry.forms import FORMS, log10_directions, log_directions
-from gramian.geometry.published_packings import OPTIMIZED_PACKINGS
+from gramian.geometry.published_packings import OPTIMISED
 from gramian.geometry.sensitivity import sensitivity_at, sensitivity_curve
 
 forms = st.sampled_from(list(FORMS))
@@ -123,12 +123,12 @@ def test_headroom_beyond_doubles_is_its_logarithm():
 
 
 def test_the_fitted_range_of_epsilon_root_d_is_that_of_the_packings():
-    products = [row.epsilon * math.sqrt(row.dim) for row in OPTIMIZED_PACKINGS if row.vectors > row.dim]
+    products = [row.epsilon * math.sqrt(row.dim) for row in OPTIMISED if row.vectors > row.dim]
     assert pytest.approx((min(products), max(products)), abs=1e-3) == FITTED_EPSILON_ROOT_DIM
 
 
 def test_every_fitted_packing_lies_inside():
-    for row in OPTIMIZED_PACKINGS:
+    for row in OPTIMISED:
         assert extrapolation(row.dim, row.epsilon, math.log10(row.vectors)).inside
 
 

@@ -16,11 +16,11 @@ from gramian.geometry.capacity_uncertainty import (
     constants_gradient,
 )
 from gramian.geometry.forms import FORMS, log10_directions
-from gramian.geometry.published_packings import OPTIMIZED_PACKINGS, RANDOM_PACKINGS
+from gramian.geometry.published_packings import OPTIMISED, RANDOM
 
 FITTED = FORMS["fitted"]
 PUBLISHED = np.array([FITTED.C, FITTED.a, FITTED.b, FITTED.c])
-k, d, measured = np.array([row for row in OPTIMIZED_PACKINGS if row.vectors > row.dim]).T
+k, d, measured = np.array([row for row in OPTIMISED if row.vectors > row.dim]).T
 
 
 def relation(constants, keep=slice(None)):
@@ -53,10 +53,10 @@ def form(constants, dim, epsilon):
 
 
 def test_the_published_packings_are_166_and_256_of_which_six_have_no_more_vectors_than_dimensions():
-    assert (len(OPTIMIZED_PACKINGS), len(RANDOM_PACKINGS), len(k)) == (166, 256, 160)
-    assert {row.vectors for row in OPTIMIZED_PACKINGS} <= set(range(2000, 32_001, 2000))
-    assert (min(row.dim for row in OPTIMIZED_PACKINGS), max(row.dim for row in OPTIMIZED_PACKINGS)) == (32, 4096)
-    for row in (*OPTIMIZED_PACKINGS, *RANDOM_PACKINGS):
+    assert (len(OPTIMISED), len(RANDOM), len(k)) == (166, 256, 160)
+    assert {row.vectors for row in OPTIMISED} <= set(range(2000, 32_001, 2000))
+    assert (min(row.dim for row in OPTIMISED), max(row.dim for row in OPTIMISED)) == (32, 4096)
+    for row in (*OPTIMISED, *RANDOM):
         floor = math.sqrt(max(row.vectors - row.dim, 0) / (row.dim * (row.vectors - 1)))
         assert floor <= row.epsilon < 1  # Welch
 
@@ -79,7 +79,7 @@ def test_the_covariance_used_is_clustered_by_dimension():
     correction = count / (count - 1) * (points - 1) / (points - 4)
     expected = bread @ sum(np.outer(score, score) for score in scores) @ bread * correction
     assert count == 13
-    assert np.array(CONSTANTS_COVARIANCE) == pytest.approx(expected, rel=1e-5)
+    assert np.array(CONSTANTS_COVARIANCE) == pytest.approx(expected, rel=1e-4)  # the table has seven digits
 
 
 @pytest.mark.parametrize(("dim", "epsilon"), [(4096, 0.0645), (2048, 0.0742), (1024, 0.04), (16_384, 0.04813)])
