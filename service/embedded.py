@@ -51,10 +51,11 @@ def serve(settings: Settings, *, worker: bool) -> None:
         raise NotLoopback(settings.host)
     signal.signal(signal.SIGTERM, _exit)
     with ExitStack() as stack:
-        stack.enter_context(owned(settings.data_dir))
+        # a Valkey of its own makes the folder its own; with one for all, several services may share the folder
+        is_first = stack.enter_context(owned(settings.data_dir, shareable=settings.redis_url is not None))
         if settings.redis_url is None:
             settings = settings.model_copy(update={"redis_url": stack.enter_context(_valkey(settings))})
-        BlobStore(blob_folder(settings.data_dir)).sweep()  # nobody else receives into this folder
+        BlobStore(blob_folder(settings.data_dir)).sweep()
         _migrate(settings)
         if worker:
             stack.enter_context(
@@ -67,7 +68,8 @@ def serve(settings: Settings, *, worker: bool) -> None:
             )
         listener = stack.enter_context(_listen(settings.host, settings.port))
         url = _url(listener)
-        announce(settings.data_dir, url)
+        if is_first:
+            announce(settings.data_dir, url)
         log.info("Gramian listens on %s (data in %s)", url, settings.data_dir)
         departure = Departure()
         server = Server(create_app(settings, departure), departure, drain_seconds=settings.drain_seconds)

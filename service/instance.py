@@ -21,16 +21,22 @@ class ServiceRunning(Exception):
 
 
 @contextmanager
-def owned(data_dir: Path) -> Iterator[None]:
-    """One service a data folder: hold a lock on the file that tells others where it listens."""
+def owned(data_dir: Path, *, shareable: bool) -> Iterator[bool]:
+    """Hold a lock on the file that tells others where the service listens; whether it is this one that may tell.
+
+    One service a data folder, unless it is `shareable`: then the first that came tells.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
     with (data_dir / FILE).open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ServiceRunning(data_dir, running_service(data_dir)) from None
+            if not shareable:
+                raise ServiceRunning(data_dir, running_service(data_dir)) from None
+            yield False
+            return
         file.truncate(0)
-        yield
+        yield True
         file.truncate(0)
 
 

@@ -1,5 +1,6 @@
 """Files named by the digest of their bytes."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -23,7 +24,8 @@ class BlobStore:
         """A file that grows until it is published or discarded."""
         incoming = self.root / "incoming"
         incoming.mkdir(parents=True, exist_ok=True)
-        return IncomingBlob(self, Path(tempfile.mkstemp(dir=incoming)[1]))
+        descriptor, name = tempfile.mkstemp(dir=incoming)
+        return IncomingBlob(self, Path(name), descriptor)
 
     def check_room(self, size: int) -> None:
         """Refuse what would fill the disk down to the reserve."""
@@ -36,23 +38,32 @@ class BlobStore:
             )
 
     def sweep(self) -> None:
-        """Remove what an upload that was cut off by a crash has left. Only while nothing is being received."""
+        """Remove what an upload that was cut off by a crash has left; what is being received is locked."""
         for leftover in (self.root / "incoming").glob("*"):
-            leftover.unlink(missing_ok=True)
+            try:
+                with leftover.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    leftover.unlink(missing_ok=True)
+            except (BlockingIOError, FileNotFoundError):  # another process receives it, or has just published it
+                continue
 
     def delete(self, sha256: str) -> None:
         self.path(sha256).unlink(missing_ok=True)
 
 
 class IncomingBlob:
-    """Bytes on their way in: hashed as they arrive, invisible until published."""
+    """Bytes on their way in: hashed as they arrive, invisible until published.
 
-    def __init__(self, store: BlobStore, path: Path) -> None:
+    Open and locked until then, so that another service that starts on the same folder leaves the file alone.
+    """
+
+    def __init__(self, store: BlobStore, path: Path, descriptor: int) -> None:
         self.store = store
         self.path = path
         self.size = 0
         self._hash = hashlib.sha256()
-        self._file = path.open("wb")
+        self._file = os.fdopen(descriptor, "wb")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
 
     @property
     def sha256(self) -> str:
@@ -67,13 +78,13 @@ class IncomingBlob:
         """Make the bytes durable, still under their temporary name."""
         self._file.flush()
         os.fsync(self._file.fileno())
-        self._file.close()
 
     def publish(self) -> None:
         """Give the file its digest's name."""
         target = self.store.path(self.sha256)
         target.parent.mkdir(parents=True, exist_ok=True)
         self.path.replace(target)
+        self._file.close()
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
