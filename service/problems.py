@@ -1,6 +1,7 @@
 """Every error answer is a problem document (RFC 9457); this is the one table from errors to statuses."""
 
 import http
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,9 +9,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
 from gramian import errors
+
+log = logging.getLogger("gramian.service")
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -35,6 +40,9 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.UploadInterrupted: 408,
     errors.StorageFull: 507,
 }
+
+DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
+DATABASE_RETRY_SECONDS = 2
 
 HINTS = {
     400: "check the syntax of the request",
@@ -82,6 +90,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.GramianError, _gramian_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
+    for kind in DATABASE_AWAY:
+        app.add_exception_handler(kind, _database_away)
     app.add_exception_handler(Exception, _defect)
 
 
@@ -137,6 +147,20 @@ def _http_error(request: Request, error: Exception) -> Response:
         detail=f"{request.method} {request.url.path}: {error.detail}",
         hint=HINTS.get(error.status_code),
         headers=dict(error.headers or {}),
+    )
+
+
+def _database_away(request: Request, error: Exception) -> JSONResponse:
+    """Nobody's mistake: it restarts, or is too busy. Whether a write took place may be unknown."""
+    log.warning("%s %s: the database did not answer (%s)", request.method, request.url.path, error)
+    return _answer(
+        request,
+        status=503,
+        code="database_unavailable",
+        title="The database does not answer",
+        detail="the service lost its database just now",
+        hint="try again; with the same Idempotency-Key an analysis is never asked for twice",
+        headers={"Retry-After": str(DATABASE_RETRY_SECONDS)},
     )
 
 
