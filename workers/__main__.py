@@ -2,12 +2,15 @@
 
 import logging
 import os
+import signal
 import sys
 import time
 from contextlib import ExitStack
+from types import FrameType
 
 import torch
 from redis import RedisError
+from rq.exceptions import StopRequested
 
 from gramian import logs
 from gramian.lifetime import kept_running
@@ -26,6 +29,7 @@ RESTART_SECONDS = 1.0
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, _leave)
     settings = process.settings()
     logs.configure(settings.log_level, settings.log_format)
     if settings.redis_url is None:
@@ -55,15 +59,24 @@ def _work(settings: Settings, redis_url: str, metrics: WorkerMetrics) -> None:
     """Take jobs until SIGTERM. A worker that lost Redis in the middle of a job is followed by a new one."""
     queues = served_queues(cuda=_has_gpu(settings))
     while True:
+        worker: AnalysisWorker | None = None
         try:
             with connect(redis_url) as connection:
                 worker = AnalysisWorker(queues, connection, stop_seconds=settings.stop_seconds, metrics=metrics)
                 worker.work(logging_level="WARNING")
-            if worker.is_stopping:
-                return
         except RedisError as error:
             log.warning("Redis is away (%s), trying again", type(error).__name__)
+        except StopRequested:  # SIGTERM while the worker put itself away
+            return
+        signal.signal(signal.SIGTERM, _leave)  # until the next one has its own way to stop
+        if worker and worker.is_stopping:
+            return
         time.sleep(RESTART_SECONDS)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    """SIGTERM while no job runs."""
+    raise SystemExit(0)
 
 
 def _has_gpu(settings: Settings) -> bool:

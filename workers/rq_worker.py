@@ -8,8 +8,9 @@ import threading
 import time
 from typing import Any
 
-from redis import Redis
+from redis import Redis, RedisError
 from rq import Queue, SpawnWorker, Worker
+from rq.executions import Execution
 from rq.job import Job
 from rq.serializers import JSONSerializer
 from structlog.contextvars import bound_contextvars
@@ -68,6 +69,22 @@ class AnalysisWorker(_Base):  # type: ignore[misc,valid-type]
         timer = threading.Timer(self._stop_seconds, self._ask_to_release)
         timer.daemon = True
         timer.start()
+
+    def set_shutdown_requested_date(self) -> None:
+        """Not told to Redis: it may be away, and an error here would end the worker's watch over its child."""
+
+    def maintain_heartbeats(self, job: Job, execution: Execution) -> None:
+        try:
+            super().maintain_heartbeats(job, execution)
+        except RedisError as error:  # the child goes on, and so does its watch
+            log.warning("no heartbeat: Redis is away (%s)", type(error).__name__)
+
+    def teardown(self) -> None:
+        try:
+            super().teardown()
+        finally:  # where Redis is away, RQ would leave the thread that listens for commands behind
+            if self.pubsub_thread:
+                self.pubsub_thread.stop()
 
     def _ask_to_release(self) -> None:
         if self.horse_pid:

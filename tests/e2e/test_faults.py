@@ -212,6 +212,29 @@ def test_a_stopping_worker_gives_its_job_back_and_that_is_not_counted(start, hub
     assert (cluster.attempts(id), cluster.results(id)) == (2, 1)
 
 
+def test_a_worker_asked_to_end_while_valkey_is_away_ends_and_its_job_goes_on(start, hub: LoopbackHub) -> None:
+    cluster = start(GRAMIAN_STOP_SECONDS="1")
+    (worker,) = cluster.workers
+    id = cluster.ask(slow_model(hub, "away", seconds=6))
+    family = [cluster.running_child(id), *psutil.Process(worker.pid).children(recursive=True)]
+    cluster.valkey.stop()
+    try:
+        worker.terminate()
+        assert worker.wait(timeout=15) == 0, cluster.logs()
+        _, alive = psutil.wait_procs(family, timeout=5)
+        assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+        cluster.start_worker()
+        time.sleep(5)  # it finds no Valkey either
+        idle = cluster.workers[-1]
+        idle.terminate()
+        idle.wait(timeout=15)
+    finally:
+        cluster.valkey.start()
+    cluster.start_worker()
+    assert cluster.ended(id)["status"] == "succeeded"
+    assert cluster.results(id) == 1
+
+
 def test_a_stopping_worker_lets_a_short_job_end(start, hub: LoopbackHub) -> None:
     cluster = start(GRAMIAN_STOP_SECONDS="30")
     id = cluster.ask(slow_model(hub, "short", seconds=2))
