@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
@@ -41,7 +41,7 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.StorageFull: 507,
 }
 
-DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
+DATABASE_AWAY = (OperationalError, InternalError, InterfaceError, PoolTimeout)
 DATABASE_RETRY_SECONDS = 2
 
 HINTS = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import stamina
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InternalError, OperationalError
 
 import gramian
 from gramian.storage.jobs import Claim, Outcome
@@ -32,7 +32,7 @@ class Release:
 Answer = Outcome | Postponement | Release | Failure
 
 
-@stamina.retry(on=OperationalError, attempts=None, timeout=STORE_SECONDS)
+@stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
 def store(engine: Engine, claim: Claim, answer: Answer) -> None:
     """Write the end of the run in one transaction, or raise LeaseLost."""
     with UnitOfWork(engine) as uow:

@@ -7,6 +7,7 @@ from redis import Redis
 from rq import Queue
 from rq.serializers import JSONSerializer
 
+from gramian.analyses import Status
 from gramian.queues import message, queue_for, served_queues
 from gramian.storage.tables import AnalysisRow
 
@@ -22,9 +23,13 @@ def open_queues(connection: Redis, names: Iterable[str]) -> list[Queue]:
 
 
 def push(connection: Redis, analysis: AnalysisRow, *, timeout_seconds: int) -> None:
-    """Send the id to the workers that serve it; a message that is there already is enough."""
+    """Send the id to the workers that serve it; a message that is there already is enough.
+
+    What ran and lost its process has waited its turn: it goes to the front.
+    """
     (queue,) = open_queues(connection, [queue_for(analysis.priority, analysis.required_device)])
-    queue.enqueue_call(**message(analysis.id, timeout_seconds=timeout_seconds))
+    has_run = analysis.status == Status.RUNNING
+    queue.enqueue_call(**message(analysis.id, timeout_seconds=timeout_seconds), at_front=has_run)
 
 
 def waiting_ids(connection: Redis) -> set[str]:

@@ -9,6 +9,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 SQLITE_BUSY_SECONDS = 20  # writers queue behind one another; a commit with fsync takes milliseconds
+IDLE_SECONDS = 20  # in the middle of a transaction: whoever is so silent is gone or stopped, and must hold no locks
 
 
 class database_epoch(FunctionElement[float]):  # noqa: N801  (reads as the SQL function it is)
@@ -59,7 +60,9 @@ def open_engine(url: str) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, hide_parameters=True, pool_pre_ping=True, pool_size=10, max_overflow=30)
+    engine = create_engine(parsed, hide_parameters=True, pool_pre_ping=True, pool_size=10, max_overflow=30)
+    event.listen(engine, "connect", _prepare_postgresql)
+    return engine
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:  # noqa: ARG001
@@ -68,6 +71,14 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:  # noqa: ARG001
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _prepare_postgresql(connection: Any, record: Any) -> None:  # noqa: ARG001
+    # A process that is stopped, or a machine that is cut off, between two statements would keep its rows locked: nobody
+    # could take its job over, and the reconcile loop that tried would stand still.
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+    connection.commit()
 
 
 def _begin_sqlite(connection: Any) -> None:

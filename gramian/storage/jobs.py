@@ -170,11 +170,15 @@ class JobRepository:
     # -- reconciling --
 
     def unattended(self, *, lease_seconds: float, limit: int = 500) -> list[AnalysisRow]:
-        """What waits and had no message for a lease's length, and what runs under an expired lease."""
+        """What runs under an expired lease, and what waits and had no message for a lease's length.
+
+        What is longest overdue comes first, so that a long queue keeps none of its rows from being looked at.
+        """
         stale = or_(AnalysisRow.pushed_at.is_(None), AnalysisRow.pushed_at < database_epoch() - lease_seconds)
         forgotten = and_(_waits_and_is_due(), stale)
         query = select(AnalysisRow).where(or_(forgotten, _is_orphaned(lease_seconds)))
-        return list(self.session.scalars(query.order_by(AnalysisRow.id).limit(limit)))
+        order = (AnalysisRow.status.desc(), AnalysisRow.pushed_at.asc().nulls_first(), AnalysisRow.id)  # running first
+        return list(self.session.scalars(query.order_by(*order).limit(limit)))
 
     def mark_pushed(self, ids: Sequence[str]) -> None:
         self.session.execute(update(AnalysisRow).where(AnalysisRow.id.in_(ids)).values(pushed_at=database_epoch()))

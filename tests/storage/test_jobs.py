@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Engine, update
+from sqlalchemy.exc import InternalError
 
 from gramian.analyses import Status
 from gramian.errors import LeaseLost
@@ -58,9 +59,26 @@ def test_the_reconcile_list_holds_what_waits_unseen_and_what_was_orphaned(engine
     with UnitOfWork(engine) as uow:
         uow.jobs.succeed(done, 1, outcome(), gramian_version="0")
     with UnitOfWork(engine) as uow:
-        assert [row.id for row in uow.jobs.unattended(lease_seconds=SHORT)] == [waiting, orphaned]
+        assert [row.id for row in uow.jobs.unattended(lease_seconds=SHORT)] == [orphaned, waiting]
         assert not uow.jobs.bury(running, 1, ERROR)
         assert uow.jobs.bury(orphaned, 1, ERROR)
+
+
+def test_a_long_queue_keeps_nothing_from_the_reconcile_list(engine: Engine, accept) -> None:
+    ids = [accept(name) for name in "abcd"]
+    orphaned = ids.pop()
+    claim(engine, orphaned)
+    expire_lease(engine, orphaned)
+    rounds = []
+    for _ in range(3):
+        with UnitOfWork(engine) as uow:
+            found = [row.id for row in uow.jobs.unattended(lease_seconds=-60, limit=2)]  # every message is too old
+            uow.jobs.mark_pushed(found)
+            uow.jobs.renew(orphaned, 1, lease_seconds=LEASE)
+        rounds.append(found)
+    assert rounds[0][0] == orphaned
+    assert {rounds[0][1], *rounds[1]} == set(ids)
+    assert rounds[2][0] == rounds[0][1]
 
 
 def test_a_postponed_analysis_waits_for_its_time(engine: Engine, accept) -> None:
@@ -131,4 +149,30 @@ def test_after_a_restart_of_the_database_owners_have_two_leases_of_time_to_renew
         assert uow.jobs.unattended(lease_seconds=an_hour) == []
     assert claim(engine, id, lease_seconds=an_hour) is None
     assert claim(engine, id, lease_seconds=SHORT) == 2
+    engine.dispose()
+
+
+def test_who_stops_in_the_middle_of_a_transaction_holds_its_job_for_seconds_only(postgres, monkeypatch) -> None:
+    from gramian.storage import engine as engines
+    from gramian.storage import schema
+    from tests.storage.questions import question
+
+    monkeypatch.setattr(engines, "IDLE_SECONDS", 1)
+    engine = engines.open_engine(postgres.create_database())
+    schema.upgrade(engine)
+    with UnitOfWork(engine) as uow:
+        id = uow.analyses.accept(question(), {}).row.id
+    claim(engine, id)
+    expire_lease(engine, id)
+    fences = []
+
+    def stop_between_two_statements() -> None:
+        with UnitOfWork(engine) as uow:
+            uow.jobs.renew(id, 1, lease_seconds=LEASE)
+            fences.append(claim(engine, id, lease_seconds=SHORT))  # waits for the lock, and not for ever
+            uow.jobs.renew(id, 1, lease_seconds=LEASE)
+
+    with pytest.raises(InternalError):
+        stop_between_two_statements()
+    assert fences == [2]
     engine.dispose()
