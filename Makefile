@@ -40,6 +40,14 @@ format: $(STAMP)  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+JOBS ?= 2000
+KILLS ?= 100
+SEED ?= 1
+WRITE ?=
+
+chaos: $(STAMP)  ## Kill everything at random while jobs run (JOBS, KILLS, SEED; WRITE=1 keeps the table)
+	$(BIN)/python -m tests.chaos --jobs $(JOBS) --kills $(KILLS) --seed $(SEED) $(if $(WRITE),--write)
+
 bench: $(STAMP)  ## Measure against the naive and the published way
 	$(BIN)/python -m benchmarks.main
 
@@ -52,7 +60,10 @@ superposition: $(STAMP)  ## Train the toy model for docs/superposition.md (an ho
 real: $(STAMP)  ## Measure real matrices from PyPI packages for docs/real_matrices.md
 	$(BIN)/python -m benchmarks.real_matrices
 
+bench-queue: $(STAMP)  ## Measure whether 10,000 waiting jobs slow anything down
+	$(BIN)/python -m benchmarks.queue_depth
+
 clean:  ## Remove the virtual environment and the demo's data
 	rm -rf .venv $(DEMO_DATA)
 
-.PHONY: help setup demo test unit check openapi format bench bench-toy superposition real clean
+.PHONY: help setup demo test unit check openapi format chaos bench bench-toy bench-queue superposition real clean

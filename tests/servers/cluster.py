@@ -1,6 +1,5 @@
 """API, workers, Valkey and PostgreSQL as processes of their own, each of which a test may kill and start again."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from gramian.storage.engine import open_engine
 from gramian.storage.events import Event, events_after
 from gramian.storage.tables import AnalysisRow
 from service.instance import worker_environment
-from tests.servers.gramian_service import ServiceProcess
+from tests.servers.gramian_service import ServiceProcess, clean_environment
 from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
 
@@ -50,11 +49,10 @@ class Cluster:
         self.http: httpx2.Client = self.api.http
 
     def start_worker(self, **env: str) -> subprocess.Popen[bytes]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("GRAMIAN_", "HF_"))}
         with (self.folder / "workers.log").open("ab") as log:
             worker = subprocess.Popen(
                 attached([sys.executable, "-m", "workers"]),
-                env=worker_environment(clean | self.env | env),
+                env=worker_environment(clean_environment() | self.env | env),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
