@@ -43,7 +43,10 @@ format: $(STAMP)  ## Format the code
 bench: $(STAMP)  ## Measure against the naive and the published way
 	$(BIN)/python -m benchmarks.main
 
+packings: $(STAMP)  ## Optimise the packings of docs/packings.md again (under an hour, can be interrupted)
+	$(BIN)/python -m benchmarks.packings
+
 clean:  ## Remove the virtual environment and the demo's data
 	rm -rf .venv $(DEMO_DATA)
 
-.PHONY: help setup demo test unit check openapi format bench clean
+.PHONY: help setup demo test unit check openapi format bench packings clean
