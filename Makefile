@@ -63,7 +63,10 @@ real: $(STAMP)  ## Measure real matrices from PyPI packages for docs/real_matric
 bench-queue: $(STAMP)  ## Measure whether 10,000 waiting jobs slow anything down
 	$(BIN)/python -m benchmarks.queue_depth
 
+packings: $(STAMP)  ## Optimise the packings of docs/packings.md again (under an hour, can be interrupted)
+	$(BIN)/python -m benchmarks.packings
+
 clean:  ## Remove the virtual environment and the demo's data
 	rm -rf .venv $(DEMO_DATA)
 
-.PHONY: help setup demo test unit check openapi format chaos bench bench-toy bench-queue superposition real clean
+.PHONY: help setup demo test unit check openapi format chaos bench bench-toy bench-queue superposition packings real clean

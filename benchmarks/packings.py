@@ -4,11 +4,10 @@ Every finished cell is kept as a line of JSON outside the tree; run again, the c
 cells are done they are written to docs/packings/campaign.csv, and the tables of docs/packings.md anew.
 """
 
-import csv
 import json
 import os
 import subprocess
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -17,31 +16,16 @@ import typer
 from platformdirs import user_cache_path
 from rich.console import Console
 
+from benchmarks.packing_report import CAMPAIGN, PAGE, ROOT, Cell, render, tables, write_cells
 from gramian.geometry.packing import PackingProgress, optimize_packing
-from gramian.geometry.published_packings import OPTIMISED
 
 VECTORS = (2000, 4000)
 DIMS = (32, 64, 128, 256, 512, 768, 1024)
 # The cheapest first: a step multiplies k·k·d numbers.
 CELLS = sorted(((k, d) for k in VECTORS for d in DIMS), key=lambda cell: cell[0] ** 2 * cell[1])
-ROOT = Path(__file__).parents[1]
-TABLE = ROOT / "docs" / "packings" / "campaign.csv"
 KEPT = user_cache_path("gramian") / "packings.jsonl"
 
 console = Console()
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One packing of the campaign."""
-
-    vectors: int
-    dim: int
-    epsilon: float
-    steps: int
-    seed: int
-    seconds: float
-    code: str  # the commit that it was found with
 
 
 def main(
@@ -53,7 +37,6 @@ def main(
     """Find what is missing, print it beside what was published, and write the tables when nothing is missing."""
     torch.set_num_threads(threads)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    published = {(point.vectors, point.dim): point.epsilon for point in OPTIMISED}
     done = {(cell.vectors, cell.dim): cell for cell in _read_lines(kept) if (cell.steps, cell.seed) == (steps, seed)}
     code = _commit()
     for k, d in CELLS:
@@ -61,14 +44,16 @@ def main(
             done[k, d] = _run(k, d, steps=steps, seed=seed, code=code)
             with kept.open("a") as lines:
                 lines.write(json.dumps(asdict(done[k, d])) + "\n")
-        found, theirs = done[k, d].epsilon, published[k, d]
+        found, theirs = done[k, d].epsilon, done[k, d].published
         console.print(
             f"k = {k}, d = {d:4}: ε* = {found:.5f}, published {theirs:.5f}, ratio {found / theirs:.3f}, "
             f"{done[k, d].seconds:.0f} s",
             highlight=False,
         )
-    write_table(TABLE, [done[cell] for cell in sorted(done)])
-    console.print(f"written: {TABLE.relative_to(ROOT)}")
+    cells = [done[cell] for cell in sorted(done)]
+    write_cells(cells)
+    PAGE.write_text(render(PAGE.read_text(), tables(cells)))
+    console.print(f"written: {CAMPAIGN.relative_to(ROOT)}, {PAGE.relative_to(ROOT)}")
 
 
 def _run(k: int, d: int, *, steps: int, seed: int, code: str) -> Cell:
@@ -86,15 +71,6 @@ def _run(k: int, d: int, *, steps: int, seed: int, code: str) -> Cell:
 
 def _read_lines(path: Path) -> list[Cell]:
     return [Cell(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def write_table(path: Path, cells: list[Cell]) -> None:
-    """Write cells as CSV, a header first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Cell)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(cell) for cell in cells)
 
 
 def _commit() -> str:

@@ -3,9 +3,16 @@
     jl        ε = √(C · ln k / d)
     ratio     ε = √(C · ln(k/d) / d)                      0 where k ≤ d
     fitted    ε = √(C · ln(kᵃ/d)ᵇ / dᶜ)                   0 where k ≤ d
+    welch     ε = √(w² + A · (1 + B/d) · ln(k/d)² / d)     0 where k ≤ d
 
 The first three are the published ones (those of `capacity`); at k ≤ d, where an orthonormal basis has ε = 0, the
-published fits of the last two predict 0 as well, so that those points count in their errors and not in their constants.
+published fits of `ratio` and `fitted` predict 0 as well, so that those points count in their errors and not in their
+constants.
+
+`welch` is this project's own, found on the packings of docs/packings.md. w² = (k−d)/(d(k−1)) is the Welch bound, which
+no packing passes; what descent leaves above it grows with the square of ln(k/d), and B is a correction for small d. It
+describes 2 ≤ k/d ≤ 125 there. It cannot hold for ever: its capacity grows like exp(ε√(d/A)) only, and somewhere
+beyond ln(k/d) = 2/A a greedy choice of random lines does better (ε² ≈ 2 ln k / d).
 
 A plain fit minimises Σ r², r = predicted − measured ε. A robust one minimises s²·Σ 2(√(1 + (r/s)²) − 1), which is
 quadratic for residuals within s and linear beyond, with s = 1.4826 · median |r| of the plain fit.
@@ -17,7 +24,7 @@ Source: A. Guha, arXiv:2606.02765, §3.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log10, sqrt
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -29,17 +36,18 @@ from gramian.errors import GeometryError
 from gramian.geometry.capacity import FORMS
 
 Vector = NDArray[np.float64]
-PackingForm = Literal["jl", "ratio", "fitted"]
+PackingForm = Literal["jl", "ratio", "fitted", "welch"]
 
 MAD_TO_SIGMA = 1.4826  # of a normal distribution
 MOST_EVALUATIONS = 2000
 
 
 class _Relation(NamedTuple):
-    """ε as a function of the constants, k and d; where to start from."""
+    """ε as a function of the constants, k and d; where to start from; which constants may be negative."""
 
     epsilon: Callable[[Vector, Vector, Vector], Vector]
     start: Mapping[str, float]
+    signed: frozenset[str] = frozenset()
 
 
 def _jl(constants: Vector, k: Vector, d: Vector) -> Vector:
@@ -59,12 +67,20 @@ def _fitted(constants: Vector, k: Vector, d: Vector) -> Vector:
     return np.where(k > d, np.sqrt(C * excess**b / d**c), 0.0)
 
 
+def _welch(constants: Vector, k: Vector, d: Vector) -> Vector:
+    A, B = constants
+    above = np.maximum(k, d + 1)
+    floor = (above - d) / (d * (above - 1))
+    return np.where(k > d, np.sqrt(floor + A * np.maximum(1 + B / d, 0) * np.log(above / d) ** 2 / d), 0.0)
+
+
 _published = FORMS["fitted"]
 RELATIONS: Mapping[PackingForm, _Relation] = MappingProxyType(
     {
         "jl": _Relation(_jl, {"C": 1.0}),
         "ratio": _Relation(_ratio, {"C": 1.0}),
         "fitted": _Relation(_fitted, {"C": _published.C, "a": _published.a, "b": _published.b, "c": _published.c}),
+        "welch": _Relation(_welch, {"A": 0.15, "B": 1.0}, signed=frozenset("B")),
     }
 )
 
@@ -122,6 +138,24 @@ def packing_epsilon(form: PackingForm, constants: Mapping[str, float], vectors: 
     return float(relation.epsilon(values, np.array([float(vectors)]), np.array([float(dim)]))[0])
 
 
+def log10_vectors(form: PackingForm, constants: Mapping[str, float], dim: float, epsilon: float) -> float:
+    """log₁₀ of the most vectors whose ε* is not above ε by a relation: the relation turned round, d at least.
+
+    Examples
+    --------
+    >>> round(log10_vectors("ratio", {"C": 1.2934008}, 4096, 0.0645), 3)  # 2.16e9, as in `capacity`
+    9.334
+    """
+    too_few, too_many = log10(dim), 300.0
+    while too_many - too_few > 1e-9:
+        middle = (too_few + too_many) / 2
+        if packing_epsilon(form, constants, 10**middle, dim) <= epsilon:
+            too_few = middle
+        else:
+            too_many = middle
+    return too_few
+
+
 def fit_packing(
     points: Sequence[tuple[float, float, float]],
     form: PackingForm,
@@ -157,6 +191,7 @@ def fit_packing(
     relation = RELATIONS[form]
     k, d, epsilon = _columns(points, exclude_k_up_to_d=exclude_k_up_to_d)
     start = np.array(list(relation.start.values()))
+    lowest = [-np.inf if name in relation.signed else 0.0 for name in relation.start]
     if len(k) <= len(start):
         raise GeometryError(
             f"form {form!r} has {len(start)} constants and needs more points than that; {len(k)} are left",
@@ -171,7 +206,7 @@ def fit_packing(
             residuals,
             begin,
             jac="3-point",
-            bounds=(0, np.inf),  # every relation falls with d and rises with k
+            bounds=(lowest, np.inf),
             x_scale="jac",
             loss="linear" if scale is None else "soft_l1",
             f_scale=scale or 1.0,
@@ -205,11 +240,11 @@ def fit_packing(
 
 
 def _jacobian(relation: _Relation, constants: Vector, k: Vector, d: Vector) -> Vector:
-    """∂ε/∂constant, (n, p), by central differences: the relations are smooth in positive constants."""
+    """∂ε/∂constant, (n, p), by central differences: the relations are smooth in their constants."""
     columns = []
     for index, value in enumerate(constants):
         step = np.zeros_like(constants)
-        step[index] = 6e-6 * value  # ∛ of the rounding error, where truncation and rounding balance
+        step[index] = 6e-6 * max(abs(value), 1e-3)  # ∛ of the rounding error, where it balances truncation
         up, down = relation.epsilon(constants + step, k, d), relation.epsilon(constants - step, k, d)
         columns.append((up - down) / (2 * step[index]))
     return np.stack(columns, axis=1)

@@ -1,6 +1,8 @@
 """Packings against known optima, naive all pairs and the published descent."""
 
 import dataclasses
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -173,3 +175,15 @@ def test_a_packing_is_frozen():
 def test_impossible_packings_are_refused(call):
     with pytest.raises(GeometryError):
         call()
+
+
+def test_eight_thousand_vectors_in_256_dimensions_fit_into_600_megabytes():
+    program = """
+import resource, torch
+from gramian.geometry.packing import optimize_packing
+torch.set_num_threads(1)
+optimize_packing(8000, 256, steps=2, generator=torch.Generator().manual_seed(0))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 600e6

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from gramian.errors import GeometryError
+from gramian.geometry.baselines import welch_bound
 from gramian.geometry.capacity import FORMS, epsilon_for
-from gramian.geometry.packing_fit import RELATIONS, fit_packing, packing_epsilon
+from gramian.geometry.packing_fit import RELATIONS, fit_packing, log10_vectors, packing_epsilon
 from gramian.geometry.published_packings import OPTIMISED, RANDOM
 
 PLANTED = {
     "jl": {"C": 2.5},
     "ratio": {"C": 0.8},
     "fitted": {"C": 0.6, "a": 1.1, "b": 1.3, "c": 0.95},
+    "welch": {"A": 0.15, "B": 5.0},
 }
 CELLS = [(k, d) for k in (2000, 4000, 8000, 16_000, 32_000) for d in (32, 64, 128, 256, 512, 1024)]
 
@@ -65,6 +67,19 @@ def test_a_relation_is_the_calculators_form_turned_round(form):
     for k, d in CELLS:
         assert packing_epsilon(form, constants, k, d) == pytest.approx(epsilon_for(d, k, form=form), rel=1e-12)
     assert packing_epsilon(form, constants, 500, 512) == 0
+
+
+def test_our_own_relation_starts_at_the_welch_bound_and_stays_above_it():
+    for k, d in CELLS:
+        assert packing_epsilon("welch", {"A": 0.0, "B": 1.0}, k, d) == pytest.approx(welch_bound(k, d), rel=1e-12)
+        assert packing_epsilon("welch", PLANTED["welch"], k, d) > welch_bound(k, d)
+
+
+@pytest.mark.parametrize("form", PLANTED)
+def test_turned_round_a_relation_gives_its_vectors_back(form):
+    for k, d in CELLS:
+        epsilon = packing_epsilon(form, PLANTED[form], k, d)
+        assert log10_vectors(form, PLANTED[form], d, epsilon) == pytest.approx(math.log10(k), abs=1e-6)
 
 
 # -- planted --------------------------------------------------------------------------------------------------
