@@ -1,6 +1,7 @@
 """`make bench-queue`: whether a long queue slows down those who submit, list and claim. It takes some ten minutes."""
 
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -56,6 +58,7 @@ def main(
     database: Annotated[str, typer.Option(help="sqlite, postgresql or both.")] = "both",
 ) -> None:
     """Fill a queue that nobody serves; print medians at its start and end; exit with 1 if one grew too much."""
+    signal.signal(signal.SIGTERM, _exit)  # servers and folders are put away at that too
     kinds: list[Database] = ["sqlite", "postgresql"] if database == "both" else [database]  # type: ignore[list-item]
     met = True
     for kind in kinds:
@@ -198,6 +201,10 @@ def show(kind: Database, jobs: int, found: list[Ratio]) -> None:
         verdict = "" if ratio.ratio <= WORST else " !"
         table.add_row(ratio.words, start, end, f"{ratio.ratio:.2f}×{verdict}")
     console.print(table)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise SystemExit(143)
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
