@@ -179,11 +179,13 @@ def test_impossible_packings_are_refused(call):
 
 def test_eight_thousand_vectors_in_256_dimensions_fit_into_600_megabytes():
     program = """
-import resource, torch
+import re, pathlib, torch
 from gramian.geometry.packing import optimize_packing
 torch.set_num_threads(1)
+peak = lambda: 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+loaded = peak()  # libraries, of which a CUDA build of torch has many
 optimize_packing(8000, 256, steps=2, generator=torch.Generator().manual_seed(0))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(peak() - loaded)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 600e6
+    assert 8000 * 256 * 4 < int(done.stdout) < 300e6  # a CPU build's libraries and this: half of the 600 MB

@@ -28,7 +28,7 @@ def test_callers_cannot_make_labels(http: TestClient) -> None:
         http.get(f"/v1/uploads/{number}")
     counted = [line for line in http.get("/metrics").text.splitlines() if line.startswith("gramian_http_requests")]
     assert sorted(counted) == [
-        'gramian_http_requests_total{method="GET",route="/v1/uploads/{upload_id}",status="500"} 5.0',
+        'gramian_http_requests_total{method="GET",route="/v1/uploads/{upload_id}",status="503"} 5.0',
         'gramian_http_requests_total{method="other",route="unmatched",status="404"} 5.0',
     ]
 
