@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from gramian.errors import GeometryError
+from gramian.geometry.arguments import require_dim
 from gramian.geometry.capacity_uncertainty import CapacityUncertainty, capacity_uncertainty
 from gramian.geometry.extrapolation import Extrapolation, extrapolation
 from gramian.geometry.forms import (
@@ -22,7 +23,6 @@ from gramian.geometry.forms import (
     floored_log,
     log10_directions,
     log_directions,
-    require_dim,
 )
 from gramian.geometry.inverses import dimension_for, epsilon_for
 

@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 
 from gramian.errors import GeometryError
+from gramian.geometry.arguments import LARGEST_DIM
 from gramian.geometry.bounds import Brackets, brackets
-from gramian.geometry.forms import LARGEST_DIM, Form, floored_log
+from gramian.geometry.forms import Form, floored_log
 from gramian.geometry.inverses import dimension_for
 
 

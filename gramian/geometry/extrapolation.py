@@ -7,7 +7,7 @@ The fit saw 166 packings (`published_packings`): 32 ≤ d ≤ 4096, 2,000 ≤ k 
 import math
 from dataclasses import dataclass
 
-from gramian.geometry.forms import require_dim
+from gramian.geometry.arguments import require_dim
 
 FITTED_DIMS = (32, 4096)
 FITTED_DIRECTIONS = (2_000, 32_000)

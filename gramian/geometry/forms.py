@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from gramian.errors import GeometryError
+from gramian.geometry.arguments import require_cosine, require_dim
 
 Form = Literal["fitted", "ratio", "jl_random", "jl_proven"]
 
@@ -53,8 +53,6 @@ FORMS: Mapping[Form, FormConstants] = MappingProxyType(
         "jl_proven": FormConstants(C=8.0, per_dimension=False),
     }
 )
-
-LARGEST_DIM = 2**53  # beyond, integers are no longer exact as floats
 
 
 def log_directions(dim: int, epsilon: float, form: Form = "fitted") -> float:
@@ -121,15 +119,3 @@ def exponent(dim: int, epsilon: float, form: Form = "fitted") -> float:
 def log_prefactor(dim: int, form: FormConstants) -> float:
     """ln P."""
     return math.log(dim) if form.per_dimension else 0.0
-
-
-def require_dim(dim: int) -> None:
-    """Refuse what is no dimension."""
-    if not 1 <= dim <= LARGEST_DIM:
-        raise GeometryError(f"a dimension lies between 1 and 2^53; it is {dim}")
-
-
-def require_cosine(epsilon: float) -> None:
-    """Refuse what is no cosine."""
-    if not -1 <= epsilon <= 1:
-        raise GeometryError(f"epsilon is a cosine, between -1 and 1; it is {epsilon}")

@@ -6,15 +6,8 @@ By bisection or in closed form, in logarithms; `math` only. See `forms` for the 
 import math
 
 from gramian.errors import GeometryError
-from gramian.geometry.forms import (
-    FORMS,
-    LARGEST_DIM,
-    Form,
-    floored_log,
-    log_prefactor,
-    require_cosine,
-    require_dim,
-)
+from gramian.geometry.arguments import LARGEST_DIM, require_cosine, require_dim
+from gramian.geometry.forms import FORMS, Form, floored_log, log_prefactor
 
 SLACK = 1e-14  # of a logarithm: ln 1000 and 3 ln 10 are the same number of directions
 

@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from gramian.errors import GeometryError
+from gramian.geometry.arguments import require_lines
 from gramian.geometry.gamma_ratios import log_binomial
 from gramian.geometry.random_lines import log_probability_beyond
 
@@ -87,8 +87,7 @@ def upper_bounds(dim: int, epsilon: float, *, largest_degree: int = LARGEST_DEGR
     >>> round(10 ** upper_bounds(8, 0.5).lines_log10, 6)  # the root lines of E8
     120.0
     """
-    if dim < 1 or not 0 <= epsilon <= 1:
-        raise GeometryError(f"a dimension is at least 1 and |cos| lies between 0 and 1; they are {dim} and {epsilon}")
+    require_lines(dim, epsilon)
     if dim == 1 or epsilon == 0:
         return UpperBounds(math.log10(dim), math.log10(dim), "orthogonal")
     if epsilon == 1:

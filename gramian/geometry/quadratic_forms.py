@@ -23,7 +23,7 @@ Math. Soc. 75 (1997), for the axes.
 import math
 from dataclasses import dataclass
 
-from gramian.errors import GeometryError
+from gramian.geometry.arguments import require_lines
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ def best_quadratic_forms(dim: int, epsilon: float) -> QuadraticForms | None:
     >>> best_quadratic_forms(16, 0.25).lines  # the Nordstrom–Robinson code, up to sign
     128
     """
-    if dim < 1 or not 0 <= epsilon <= 1:
-        raise GeometryError(f"a dimension is at least 1 and |cos| lies between 0 and 1; they are {dim} and {epsilon}")
+    require_lines(dim, epsilon)
     if epsilon == 0:
         return None
     h = max(1, -math.floor(math.log2(epsilon)))

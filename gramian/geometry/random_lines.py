@@ -15,7 +15,7 @@ greedy argument.
 
 import math
 
-from gramian.errors import GeometryError
+from gramian.geometry.arguments import require_lines
 from gramian.geometry.gamma_ratios import log_gamma_ratio
 
 _CONVERGED = 1e-16
@@ -46,8 +46,7 @@ def log_overlap_probability(dim: int, epsilon: float) -> float:
     >>> round(log_overlap_probability(16384, 0.9) / math.log(10))
     -5910
     """
-    if dim < 1 or not 0 <= epsilon <= 1:
-        raise GeometryError(f"a dimension is at least 1 and |cos| lies between 0 and 1; they are {dim} and {epsilon}")
+    require_lines(dim, epsilon)
     return log_probability_beyond(dim, epsilon * epsilon, (1 - epsilon) * (1 + epsilon))
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gramian.errors import GeometryError
-from gramian.geometry.forms import FORMS, LARGEST_DIM, Form, exponent, floored_log, log_directions
+from gramian.geometry.arguments import LARGEST_DIM
+from gramian.geometry.forms import FORMS, Form, exponent, floored_log, log_directions
 
 Axis = Literal["epsilon", "dim"]
 

@@ -6,6 +6,7 @@
 import math
 
 from gramian.errors import GeometryError
+from gramian.geometry.arguments import require_lines
 from gramian.geometry.gamma_ratios import log_binomial
 
 
@@ -38,10 +39,9 @@ def welch_log10(dim: int, epsilon: float, order: int) -> float:
     >>> welch_log10(23, 0.3, 1)
     inf
     """
-    if dim < 1 or order < 1 or not 0 <= epsilon <= 1:
-        raise GeometryError(
-            f"dimension and order are at least 1 and |cos| lies between 0 and 1; they are {dim}, {order} and {epsilon}"
-        )
+    require_lines(dim, epsilon)
+    if order < 1:
+        raise GeometryError(f"Welch's bounds have an order of at least 1, not {order}")
     log_b = log_binomial(dim + order - 1, order)
     if epsilon == 0:
         return log_b / math.log(10)
