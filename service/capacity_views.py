@@ -31,8 +31,6 @@ def curve_csv(answer: SensitivityAnswer) -> str:
 def capacity_svg(answer: CapacityAnswer) -> str:
     """The estimate between what certainly exists and what cannot."""
     bounds = answer.bounds
-    if bounds is None:  # of calculators there is none without
-        raise ValueError("a calculator's answer has bounds")
     values = [
         Value("random draws", bounds.random_log10, GREY),
         Value("greedy choice", bounds.greedy_log10, GREEN),

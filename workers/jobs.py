@@ -18,7 +18,7 @@ from workers import process
 from workers.embedding import measure_embedding
 from workers.failures import DEFECT, OUT_OF_MEMORY, described, postponed, timed_out
 from workers.finish import Answer, store
-from workers.lease import Lease
+from workers.lease import kept_lease
 from workers.outcomes import Ending
 from workers.progress import Progress
 from workers.spool import spool_folder
@@ -36,7 +36,7 @@ def run_analysis(analysis_id: str) -> None:
     if claim is None:
         log.info("analysis %s is not free, nothing to do", analysis_id)
         return
-    process.ENDING.set(Ending.CRASHED)
+    process.ending().set(Ending.CRASHED)
     bind_contextvars(request_id=claim.request_id, attempt=claim.fence)
     log.info("analysis %s attempt %d begins", claim.id, claim.fence)
     spool = spool_folder(settings) / f"{claim.id}-{claim.fence}"
@@ -44,17 +44,17 @@ def run_analysis(analysis_id: str) -> None:
 
     def end(ending: Ending) -> None:
         shutil.rmtree(spool, ignore_errors=True)
-        process.ENDING.set(ending)
+        process.ending().set(ending)
 
-    with Lease(engine, claim, settings, progress, on_end=end):
+    with kept_lease(engine, claim, settings, progress, on_end=end):
         try:
             answer = _answer(claim, spool, progress, settings)
             store(engine, claim, answer)
-            process.ENDING.set(Ending.of(answer))
+            process.ending().set(Ending.of(answer))
         except LeaseLost:
             # Also what a repeated write finds after a commit whose answer was lost: the row then has this result.
             log.warning("analysis %s: attempt %d is over, it stores nothing", analysis_id, claim.fence)
-            process.ENDING.set(Ending.LEASE_LOST)
+            process.ending().set(Ending.LEASE_LOST)
     log.info("analysis %s attempt %d ended after %.3f s", analysis_id, claim.fence, time.perf_counter() - started)
 
 

@@ -3,14 +3,10 @@
 import contextvars
 import logging
 import os
-import select
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,6 +19,7 @@ from workers.failures import stalled, timed_out
 from workers.finish import Answer, Release, store
 from workers.outcomes import Ending
 from workers.progress import Progress
+from workers.signals import SignalPipe, signals_through_a_pipe
 
 log = logging.getLogger("gramian.worker")
 
@@ -31,51 +28,52 @@ CHECK_SECONDS = 1.0  # how soon a run notices that it was cancelled or taken ove
 OVERTIME_SECONDS = 10.0  # RQ's own alarm comes first; it cannot interrupt a long call into a library
 
 
-class Lease:
-    """Renews the claim from a thread for as long as the block runs.
+@contextmanager
+def kept_lease(
+    engine: Engine, claim: Claim, settings: Settings, progress: Progress, *, on_end: Callable[[Ending], None]
+) -> Iterator[None]:
+    """Renew the claim from a thread for as long as the block runs.
 
     The thread ends the whole process, whatever it computes, when the claim is gone (cancelled, or another's), when the
     worker stops, when nothing moves any more, and when the run takes too long. `on_end` hears why before.
     """
+    with signals_through_a_pipe() as pipe:
+        keeper = _Keeper(engine, claim, settings, progress, pipe, on_end)
+        context = contextvars.copy_context()  # log lines of the thread carry the ids of the job
+        thread = threading.Thread(target=context.run, args=(keeper.keep,), name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            keeper.is_done = True
+            pipe.wake()
+            thread.join()
 
+
+class _Keeper:
     def __init__(
         self,
         engine: Engine,
         claim: Claim,
         settings: Settings,
         progress: Progress,
-        *,
+        pipe: SignalPipe,
         on_end: Callable[[Ending], None],
     ) -> None:
+        self.is_done = False
         self._engine = engine
         self._claim = claim
         self._settings = settings
         self._progress = progress
+        self._pipe = pipe
         self._on_end = on_end
-        self._done = False
         self._started = self._renewed = time.monotonic()
 
-    def __enter__(self) -> Self:
-        self._wakeups = _signals_through_a_pipe()
-        self._pipe = self._wakeups.__enter__()
-        context = contextvars.copy_context()  # log lines of the thread carry the ids of the job
-        self._thread = threading.Thread(target=context.run, args=(self._keep,), name="lease", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._done = True
-        self._pipe.wake()
-        self._thread.join()
-        self._wakeups.__exit__(kind, error, traceback)
-
-    def _keep(self) -> None:
+    def keep(self) -> None:
         interval = min(CHECK_SECONDS, self._settings.lease_seconds / 3)
         while True:
             stopping = self._pipe.wait(interval)
-            if self._done:
+            if self.is_done:
                 return
             if answer := self._reason_to_end(stopping):
                 self._end_with(answer)
@@ -84,7 +82,7 @@ class Lease:
             except SQLAlchemyError:  # no answer is not a refusal: go on, try again
                 log.warning("analysis %s: the lease could not be renewed just now", self._claim.id)
                 continue
-            if not owned and not self._done:
+            if not owned and not self.is_done:
                 log.info("analysis %s: attempt %d is no longer wanted here", self._claim.id, self._claim.fence)
                 self._exit(Ending.LEASE_LOST)
 
@@ -123,37 +121,3 @@ class Lease:
     def _exit(self, ending: Ending) -> None:
         self._on_end(ending)
         os._exit(ABANDONED)
-
-
-class _Pipe:
-    """A pipe into which the interpreter writes the number of every signal, even while the main thread computes."""
-
-    def __init__(self) -> None:
-        self._reader, self.writer = os.pipe()
-        os.set_blocking(self._reader, False)
-        os.set_blocking(self.writer, False)
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep so long, or until something is written; True if that was SIGTERM."""
-        ready, _, _ = select.select([self._reader], [], [], seconds)
-        return bool(ready) and signal.SIGTERM in os.read(self._reader, 4096)
-
-    def wake(self) -> None:
-        os.write(self.writer, b"\0")
-
-    def close(self) -> None:
-        os.close(self._reader)
-        os.close(self.writer)
-
-
-@contextmanager
-def _signals_through_a_pipe() -> Iterator[_Pipe]:
-    pipe = _Pipe()
-    handler = signal.signal(signal.SIGTERM, lambda *_: None)  # the pipe tells; the default would kill at once
-    before = signal.set_wakeup_fd(pipe.writer, warn_on_full_buffer=False)
-    try:
-        yield pipe
-    finally:
-        signal.set_wakeup_fd(before)
-        signal.signal(signal.SIGTERM, handler)
-        pipe.close()

@@ -5,7 +5,6 @@ A child that is killed can tell nothing: then its last word, that it had begun, 
 
 import mmap
 from enum import IntEnum
-from typing import Self
 
 from gramian.storage.jobs import Outcome
 from workers.finish import Answer, Postponement, Release
@@ -21,16 +20,16 @@ class Ending(IntEnum):
     LEASE_LOST = 6
 
     @classmethod
-    def of(cls, answer: Answer) -> Self:
+    def of(cls, answer: Answer) -> "Ending":
         match answer:
             case Outcome():
-                return cls(cls.SUCCEEDED)
+                return cls.SUCCEEDED
             case Postponement():
-                return cls(cls.POSTPONED)
+                return cls.POSTPONED
             case Release():
-                return cls(cls.RELEASED)
+                return cls.RELEASED
             case _:
-                return cls(cls.FAILED)
+                return cls.FAILED
 
 
 class SharedEnding:

@@ -19,8 +19,6 @@ from workers.outcomes import SharedEnding
 
 NO_ANALYSIS = "an_none"
 
-ENDING = SharedEnding()  # the child that is forked next writes it, the worker reads it
-
 
 @functools.cache
 def settings() -> Settings:
@@ -32,6 +30,12 @@ def settings() -> Settings:
 def engine() -> Engine:
     """One engine a process. A connection must not cross a fork; `prepare` leaves none open."""
     return open_engine(settings().sqlalchemy_url)
+
+
+@functools.cache
+def ending() -> SharedEnding:
+    """What the child that is forked next writes and the worker reads; the worker asks for it first."""
+    return SharedEnding()
 
 
 def prepare() -> None:

@@ -40,7 +40,7 @@ class AnalysisWorker(_Base):  # type: ignore[misc,valid-type]
         self._was_cancelled = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        process.ENDING.set(Ending.NOTHING_TO_DO)
+        process.ending().set(Ending.NOTHING_TO_DO)
         self._was_cancelled = False
         started = time.monotonic()
         self._metrics.started()
@@ -56,7 +56,7 @@ class AnalysisWorker(_Base):  # type: ignore[misc,valid-type]
         super().handle_job_failure(job, *args, **kwargs)
 
     def _note(self, seconds: float) -> None:
-        ending = process.ENDING.get()
+        ending = process.ending().get()
         # a cancelled child may have seen that its claim is gone before the order to end it came
         cancelled = self._was_cancelled and ending in (Ending.CRASHED, Ending.LEASE_LOST)
         outcome = CANCELLED if cancelled else ending.name.lower()

@@ -99,8 +99,13 @@ class CapacityResult(Room):
 
 
 class CapacityAnswer(CapacityResult):
+    """The same, computed now: nothing that analyses of older versions lack is missing."""
+
     dim: int
     epsilon: float
+    bounds: Bounds
+    extrapolation: Extrapolation
+    elasticity: Elasticity
 
 
 class EpsilonAnswer(BaseModel):
