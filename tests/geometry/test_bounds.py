@@ -4,80 +4,23 @@ import math
 import time
 from itertools import combinations, product
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from gramian.errors import GeometryError
 from gramian.geometry.bounds import brackets, position
 from gramian.geometry.capacity import log10_directions
-from gramian.geometry.levenshtein import LARGEST_DEGREE, caps_log10, sufficient_degree, upper_bounds
+from gramian.geometry.levenshtein import upper_bounds
 from gramian.geometry.published import PUBLISHED_CAPACITIES
 from gramian.geometry.quadratic_forms import QuadraticForms, best_quadratic_forms, constructed_lines
 from gramian.geometry.random_lines import log_overlap_probability
 from gramian.geometry.welch import welch_log10
+from tests.geometry.bounds_oracles import coherence
 
 dims = st.integers(8, 16_384)
 epsilons = st.floats(0.01, 0.5)
-
-
-# -- independent computations ---------------------------------------------------------------------------------
-
-
-def jacobi(degree, a, b, x):
-    """Jacobi polynomial that is 1 at 1, by mpmath's hypergeometric series."""
-    return mpmath.jacobi(degree, a, b, x) / mpmath.jacobi(degree, a, b, 1)
-
-
-def sphere_bound(dim, epsilon):
-    """Levenshtein's spherical bound as it is printed, halved."""
-    s, a, d = mpmath.mpf(epsilon), mpmath.mpf(dim - 3) / 2, dim
-    j = next(j for j in range(1, 10**6) if mpmath.jacobi(j, a + 1, a + 1, s) <= 0)
-    before, here, after = (jacobi(i, a, a, s) for i in (j - 1, j, j + 1))
-    if mpmath.jacobi(j, a + 1, a, s) <= 0:  # ε ≤ t_j^{1,0}
-        bracket = mpmath.mpf(2 * j + d - 3) / (d - 1) - (before - here) / ((1 - s) * here)
-        return mpmath.binomial(j + d - 3, j - 1) * bracket / 2
-    bracket = mpmath.mpf(2 * j + d - 1) / (d - 1) - (1 + s) * (here - after) / ((1 - s) * (here + after))
-    return mpmath.binomial(j + d - 2, j) * bracket / 2
-
-
-def lines_bound(dim, epsilon):
-    """His bound for polynomial spaces, (1 − Q_{k−1}^{1,e} / Q_k^{0,e}) Σ r_i, by the projective polynomials."""
-    x, a = 2 * mpmath.mpf(epsilon) ** 2 - 1, mpmath.mpf(dim - 3) / 2
-    for k, e in product(range(1, 10**6), (0, 1)):
-        b = e - mpmath.mpf(1) / 2
-        if mpmath.jacobi(k, a + 1, b, x) <= 0:
-            dimension = sum(harmonics(dim, 2 * i + e) for i in range(k))
-            return (1 - jacobi(k - 1, a + 1, b, x) / jacobi(k, a, b, x)) * dimension
-    raise AssertionError
-
-
-def harmonics(dim, i):
-    """Dimension of the spherical harmonics of degree i."""
-    return math.comb(i + dim - 1, i) - (math.comb(i + dim - 3, i - 2) if i >= 2 else 0)
-
-
-def linear_program(dim, epsilon, degrees, lowest):
-    """Delsarte's bound: the least f(1) of f = 1 + Σ f_i P_i, f_i ≥ 0, with f ≤ 0 on [lowest, ε], on a grid."""
-    grid = np.sort(epsilon - (epsilon - lowest) * np.linspace(0, 1, 3001) ** 2)
-    p = [np.ones_like(grid), grid]
-    for i in range(1, max(degrees)):
-        p.append(((2 * i + dim - 2) * grid * p[i] - i * p[i - 1]) / (i + dim - 2))
-    A = np.stack([p[i] for i in degrees], axis=1)
-    scale = np.abs(A).max(axis=0)
-    found = linprog(1 / scale, A_ub=A / scale, b_ub=-np.ones_like(grid), bounds=(0, None), method="highs")
-    assert found.success, found.message
-    return 1 + found.fun
-
-
-def coherence(vectors):
-    U = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    G = np.abs(U @ U.T)
-    np.fill_diagonal(G, 0)
-    return G.max()
 
 
 # -- packings that are known ----------------------------------------------------------------------------------
@@ -249,98 +192,6 @@ def test_constructed_lines_keep_epsilon_and_fit(dim, epsilon):
         assert 2**forms.m <= dim
         assert forms.coherence <= epsilon
         assert 1 <= forms.terms <= forms.m // 2
-
-
-# -- the upper bounds -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("dim", "epsilon"),
-    [
-        (3, 0.2),
-        (3, 0.6),
-        (3, 0.95),
-        (5, 0.3),
-        (24, 0.499),
-        (100, 0.12),
-        (384, 0.1),
-        (1024, 0.05),
-        (4096, 0.0645),
-        (16_384, 0.05),
-        (2**20, 0.004),
-    ],
-)
-def test_the_recurrence_agrees_with_hypergeometric_series_in_arbitrary_precision(dim, epsilon):
-    found = upper_bounds(dim, epsilon)
-    with mpmath.workdps(120):
-        sphere, lines = (float(mpmath.log10(bound(dim, epsilon))) for bound in (sphere_bound, lines_bound))
-    assert found.sphere_log10 == pytest.approx(sphere, rel=1e-10)
-    assert found.lines_log10 == pytest.approx(lines, rel=1e-10)
-    assert found.sphere_log10 >= sphere  # rounded up, never down
-    assert found.lines_log10 >= lines
-
-
-@pytest.mark.parametrize(
-    ("dim", "epsilon"), [(3, 0.3), (4, 0.35), (5, 0.33), (8, 0.3), (16, 0.2), (24, 0.35), (48, 0.1)]
-)
-def test_no_polynomial_of_its_degree_proves_more(dim, epsilon):
-    found = upper_bounds(dim, epsilon)
-    even = range(2, 2 * (found.degree - 1) + 1, 2)
-    lines = linear_program(dim, epsilon, even, lowest=0.0)
-    assert 10**found.lines_log10 == pytest.approx(lines, rel=2e-3)
-    sphere = min(
-        linear_program(dim, epsilon, range(1, degree + 1), lowest=-1.0)
-        for degree in (2 * found.degree - 1, 2 * found.degree)
-    )
-    assert 2 * 10**found.sphere_log10 >= sphere * (1 - 1e-3)
-
-
-@given(dims, epsilons)
-@settings(max_examples=60, deadline=None)
-def test_the_bound_for_lines_is_the_sharper_one(dim, epsilon):
-    found = upper_bounds(dim, epsilon)
-    assert math.log10(dim) <= found.lines_log10 <= found.sphere_log10
-
-
-@given(dims, st.floats(0.001, 0.6), st.floats(0.001, 0.6))
-@settings(max_examples=60, deadline=None)
-def test_a_larger_epsilon_never_lowers_the_upper_bounds(dim, one, other):
-    low, high = sorted((one, other))
-    assert upper_bounds(dim, low).sphere_log10 <= upper_bounds(dim, high).sphere_log10
-    assert upper_bounds(dim, low).lines_log10 <= upper_bounds(dim, high).lines_log10
-
-
-@given(st.integers(2, 60), st.floats(0.001, 0.9), st.integers(1, 60))
-def test_welchs_bounds_of_every_order_are_weaker(dim, epsilon, order):
-    assert upper_bounds(dim, epsilon).lines_log10 <= welch_log10(dim, epsilon, order) + 1e-9
-
-
-def test_the_best_of_welchs_orders_is_far_looser_in_high_dimensions():
-    assert min(welch_log10(4096, 0.0645, order) for order in range(1, 200)) == pytest.approx(105.18, abs=0.01)
-
-
-@pytest.mark.parametrize(("dim", "epsilon"), [(3, 0.2), (3, 0.9), (20, 0.4), (500, 0.08), (4096, 0.3)])
-def test_a_sufficient_degree_lies_just_beyond_the_degree_of_the_bound(dim, epsilon):
-    degree, sufficient = upper_bounds(dim, epsilon).degree, sufficient_degree(dim, epsilon)
-    assert degree <= sufficient <= degree + 2 + degree // 5
-
-
-def test_beyond_the_largest_degree_the_bound_stays_close():
-    dim, epsilon = 16_384, 0.95
-    exact = upper_bounds(dim, epsilon)
-    degree = sufficient_degree(dim, epsilon)
-    coarse = math.log10(math.comb(degree + dim - 1, degree))
-    assert exact.sphere_log10 <= coarse < exact.sphere_log10 * 1.01
-    beyond = upper_bounds(dim, 0.98)
-    assert beyond.method == "next_degree"
-    assert beyond.degree > LARGEST_DEGREE
-    assert beyond.sphere_log10 > exact.sphere_log10
-
-
-def test_caps_bound_what_the_other_bounds_do_not_reach():
-    found = brackets(2, 1 - 1e-12)
-    assert found.upper_by == "caps"
-    assert caps_log10(3, 0.5) == pytest.approx(-log_overlap_probability(3, math.sqrt(0.75)) / math.log(10))
 
 
 # -- all of them ----------------------------------------------------------------------------------------------

@@ -19,67 +19,25 @@ Over HTTP, `GET /_control/requests` answers with what was asked so far, `POST /_
 import argparse
 import asyncio
 import hashlib
-import socket
 import sys
-import threading
-import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
-import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
+
+from tests.hub.faults import Asked, Faults
+from tests.hub.serving import Server
 
 Content = bytes | Path
 
 CHUNK = 64 * 1024
 LARGE = 1024  # files from this size on are redirected to the storage server, as the real Hub does with LFS files
 SIGNATURE = "planted-signature-9f2c"  # stands in signed addresses; no log and no message may repeat it
-
-
-@dataclass
-class Faults:
-    """What goes wrong. All off by default."""
-
-    gated: bool = False
-    disabled: bool = False
-    bare_401: bool = False  # 401 without X-Error-Code, as an http:// endpoint gives it
-    bad_token: bool = False  # 401 that blames the token
-    status: int | None = None  # every file request fails with this status …
-    api_status: int | None = None  # … or every API request with this one …
-    times: int | None = None  # … this often, then it works (None: always)
-    retry_after: str | None = None  # sent with `status` and `api_status`
-    ratelimit: str | None = None  # the RateLimit header
-    ignore_range: bool = False  # 200 and the whole file
-    content_range: str | None = None  # "shifted", "short", "unknown_total", "growing_total", "missing"
-    truncate: int | None = None  # bodies of more bytes than this end there, without a word
-    truncate_times: int | None = None
-    short: bool = False  # the announced length is one byte less than asked for
-    etag: str | None = None  # "changing", "weak", "missing"
-    wrong_commit: bool = False
-    gzip_label: bool = False  # Content-Encoding: gzip
-    redirect: bool = False  # large files come from the storage server, another origin
-    redirect_loop: bool = False
-    storage_status: int | None = None
-    delay_seconds: float = 0.0
-    chunk_seconds: float = 0.0  # a pause after every chunk of a body, which makes a job long and costs nothing
-    api_body: str | None = None  # the API answers 200 with this
-
-
-@dataclass
-class Asked:
-    """One request as it arrived, and what was sent back."""
-
-    server: str  # "hub" or "storage"
-    method: str
-    path: str
-    headers: dict[str, str]
-    status: int = 0
-    body_bytes: int = 0
 
 
 @dataclass
@@ -99,8 +57,8 @@ class LoopbackHub:
         self._stored: dict[str, Content] = {}
         self._digests: dict[Path, str] = {}
         self._reads = 0
-        self._hub = _Server(self._app("hub"), port)
-        self._storage = _Server(self._app("storage"), 0)
+        self._hub = Server(self._app("hub"), port)
+        self._storage = Server(self._app("storage"), 0)
 
     # -- life -------------------------------------------------------------------------------------------------
 
@@ -396,43 +354,6 @@ class LoopbackHub:
         assert self.faults.truncate_times is not None
         self.faults.truncate_times -= 1
         return self.faults.truncate_times >= 0
-
-
-class _Server:
-    """uvicorn in a thread, on a socket that is bound before it starts."""
-
-    def __init__(self, app: Any, port: int) -> None:
-        self._app, self._port = app, port
-        self._socket: socket.socket | None = None
-        self._thread: threading.Thread | None = None
-        self._server: uvicorn.Server | None = None
-
-    @property
-    def origin(self) -> str:
-        if self._socket is None:
-            raise RuntimeError("the hub is not running")
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-
-    def start(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", self._port))
-        config = uvicorn.Config(
-            self._app, log_config=None, log_level="critical", access_log=False, lifespan="off", ws="none", http="h11"
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
-        self._thread.start()
-        while not self._server.started:
-            if not self._thread.is_alive():
-                raise RuntimeError("the loopback hub did not start")
-            time.sleep(0.005)
-
-    def stop(self) -> None:
-        if self._server is None or self._thread is None or self._socket is None:
-            return
-        self._server.should_exit = True
-        self._server.force_exit = True  # tests leave keep-alive connections behind
-        self._thread.join(timeout=10)
-        self._socket.close()
 
 
 def _refusal(status: int, code: str | None, message: str, *, commit: str | None = None) -> Response:

@@ -5,6 +5,7 @@ import pytest
 import stamina
 
 from tests.hub.loopback import LoopbackHub
+from tests.weights.reading_hub import FILES, MODEL
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +36,13 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def commit(hub: LoopbackHub) -> str:
+    return hub.add_model(MODEL, FILES)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    return tmp_path
