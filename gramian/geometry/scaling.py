@@ -8,7 +8,7 @@ Source: Y. Liu, Z. Liu, J. Gore, arXiv:2505.10465, §4, which fits the losses of
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
 from types import MappingProxyType
 
 import numpy as np
@@ -16,73 +16,18 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 from gramian.errors import GeometryError
+from gramian.geometry.power_law import (
+    CONFIDENCE,
+    Estimate,
+    PowerLawFit,
+    Vector,
+    estimate,
+    fit_power_law,
+    logarithms,
+    student_quantile,
+)
 
-Vector = npt.NDArray[np.float64]
-
-CONFIDENCE = 0.95
 CHINCHILLA_PARAMETERS_PER_WIDTH = 2.52  # N ∝ m^2.52 over the Chinchilla models [L25 §4]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A fitted value, its standard error and its 95 % confidence interval."""
-
-    value: float
-    standard_error: float
-    low: float
-    high: float
-
-
-# -- power laws, straight in logarithms -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class PowerLawFit:
-    """y = e^c · x^slope, by least squares in logarithms.
-
-    Attributes
-    ----------
-    slope, log_prefactor : Estimate
-        With errors from the scatter about the line, Student's t for the intervals.
-    residuals : (points,) array
-        ln y less the line, in the order of the points.
-    """
-
-    slope: Estimate
-    log_prefactor: Estimate
-    residuals: Vector
-
-
-def fit_power_law(x: Sequence[float], y: Sequence[float]) -> PowerLawFit:
-    """Fit ln y = c + slope · ln x to at least three points.
-
-    Raises
-    ------
-    GeometryError
-        For fewer than three points, fewer than two different x, and values that are not positive and finite.
-
-    Examples
-    --------
-    >>> fit = fit_power_law([1, 2, 4], [8.0, 4.0, 2.0])
-    >>> round(fit.slope.value, 9), round(exp(fit.log_prefactor.value), 9)
-    (-1.0, 8.0)
-    """
-    u, v = _logarithms(x), _logarithms(y)
-    if len(u) != len(v) or len(u) < 3 or len(set(u.tolist())) < 2:
-        raise GeometryError(
-            f"a slope with its error needs three points at two different widths or more; there are {len(u)} at "
-            f"{len(set(u.tolist()))}",
-            hint="add points",
-        )
-    design = np.stack([u, np.ones_like(u)], axis=1)  # (points, 2)
-    (slope, constant), *_ = np.linalg.lstsq(design, v, rcond=None)
-    residuals = v - design @ (slope, constant)
-    freedom = len(u) - 2
-    covariance = np.linalg.inv(design.T @ design) * (residuals @ residuals) / freedom
-    quantile = _student(freedom)
-    return PowerLawFit(
-        _estimate(slope, covariance[0, 0], quantile), _estimate(constant, covariance[1, 1], quantile), residuals
-    )
 
 
 # -- overlap against width ------------------------------------------------------------------------------------
@@ -214,7 +159,7 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
     (0.9, 50.0, 2.0)
     """
     _require_fittable(series)
-    u = np.concatenate([_logarithms(s.dims) for s in series])  # (points,) ln m
+    u = np.concatenate([logarithms(s.dims) for s in series])  # (points,) ln m
     L = np.concatenate([np.asarray(s.losses, np.float64) for s in series])  # (points,)
     member = np.concatenate([np.full(len(s.dims), i) for i, s in enumerate(series)])  # (points,)
     indicator = (member[:, None] == np.arange(len(series))).astype(np.float64)  # (points, series)
@@ -268,16 +213,16 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
     covariance = to_unit_width @ covariance @ to_unit_width.T
     alpha, log_amplitude, *levels = to_unit_width @ found.x
 
-    quantile = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) if errors_given else _student(freedom)
-    in_log = _estimate(log_amplitude, covariance[1, 1], quantile)
+    quantile = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) if errors_given else student_quantile(freedom)
+    in_log = estimate(log_amplitude, covariance[1, 1], quantile)
     A = exp(in_log.value)
     residuals = L - model(found.x)
     return LossFit(
-        alpha=_estimate(alpha, covariance[0, 0], quantile),
+        alpha=estimate(alpha, covariance[0, 0], quantile),
         amplitude=Estimate(A, A * in_log.standard_error, exp(in_log.low), exp(in_log.high)),
         offsets=MappingProxyType(
             {
-                s.name: _estimate(B, covariance[2 + i, 2 + i], quantile)
+                s.name: estimate(B, covariance[2 + i, 2 + i], quantile)
                 for i, (s, B) in enumerate(zip(series, levels, strict=True))
             }
         ),
@@ -292,7 +237,7 @@ def _require_fittable(series: Sequence[LossSeries]) -> None:
     if len({s.name for s in series}) < len(series) or not series:
         raise GeometryError("give at least one series, each with a name of its own")
     for s in series:
-        _logarithms(s.dims)
+        logarithms(s.dims)
         if not len(s.dims) == len(s.losses) == len(s.standard_errors or s.losses):
             raise GeometryError(f"series {s.name!r} needs as many losses, and standard errors, as widths")
         if not np.isfinite(s.losses).all():
@@ -324,22 +269,3 @@ def width_exponent(
     0.88
     """
     return parameters_per_width * parameter_exponent
-
-
-# -- shared ---------------------------------------------------------------------------------------------------
-
-
-def _logarithms(values: Sequence[float]) -> Vector:
-    array = np.asarray(values, np.float64)
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise GeometryError("widths, and what is fitted in logarithms, are positive and finite")
-    return np.log(array)
-
-
-def _estimate(value: float, variance: float, quantile: float) -> Estimate:
-    error = sqrt(variance)
-    return Estimate(float(value), error, float(value) - quantile * error, float(value) + quantile * error)
-
-
-def _student(freedom: int) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))

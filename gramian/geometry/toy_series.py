@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gramian.errors import GeometryError
 from gramian.geometry.frequencies import Vector, steepness
-from gramian.geometry.scaling import Estimate, fit_power_law
+from gramian.geometry.power_law import Estimate, fit_power_law
 from gramian.geometry.toy_theory import (
     ExponentRange,
     ToyRegimeName,

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 
 from gramian.errors import GeometryError
+from gramian.geometry.power_law import fit_power_law
 from gramian.geometry.scaling import (
     LossSeries,
     OverlapPoint,
     fit_loss_exponent,
     fit_overlap_exponent,
-    fit_power_law,
     width_exponent,
 )
 
