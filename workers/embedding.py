@@ -59,7 +59,7 @@ def measure_embedding(
             watch = _measuring(progress, matrix, start=fetch_share + position * share, share=share)
             with ThreadPoolExecutor(1) as beside:
                 hashing = None if matrix.name in digests else beside.submit(matrix.sha256)
-                geometry = _measured(matrix, device, watch)
+                geometry = measure_within_memory(matrix, device, watch)
                 progress("digest", fetch_share + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
                 digest = f"sha256:{hashing.result() if hashing else digests[matrix.name]}"
             matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied))
@@ -113,7 +113,9 @@ def choose_device(settings: Settings, *, required: Device | None = None) -> torc
     return device
 
 
-def _measured(matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None]) -> MatrixGeometry:
+def measure_within_memory(
+    matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None]
+) -> MatrixGeometry:
     """The matrix's numbers; once more in blocks of half the size if a GPU's memory did not hold the first."""
     block_bytes = BLOCK_BYTES[device.type]
     try:
