@@ -7,7 +7,7 @@ import time
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from gramian.queues import Device
 
@@ -76,18 +76,37 @@ class TensorChoice(Frozen):
         return self
 
 
+class PairChoice(Frozen):
+    """Look at the pairs themselves, for the histogram, quantiles and extremes; mean, ε and the rest need none."""
+
+    mode: Literal["none", "sampled", "exact"] = Field(
+        "none", description="`exact`: every pair, O(n²·d) time. `sampled`: a draw, or every pair where that is fewer"
+    )
+    bins: int = Field(400, ge=2, le=10_000, description="of the histogram over [−1, 1]")
+    samples: int = Field(2_000_000, ge=100, le=100_000_000, description="pairs drawn, where they are sampled")
+    seed: int = Field(0, ge=0, lt=2**63)
+
+
 class EmbeddingSpec(Frozen):
     """Measure the vocabulary matrices of one model."""
 
     kind: Literal["embedding"] = "embedding"
     source: Source
     tensors: TensorChoice | None = None
+    pairs: PairChoice | None = Field(None, description="left out: no pairs are looked at, as by mode `none`")
     device: Device | None = Field(None, description="Required device; unset: whichever a free worker has.")
+
+    @field_validator("pairs")
+    @classmethod
+    def _looks_at_some(cls, pairs: PairChoice | None) -> PairChoice | None:
+        """One spelling of "none", so that it is one question."""
+        return None if pairs is None or pairs.mode == "none" else pairs
 
 
 def dedupe_key(spec: EmbeddingSpec, identity: str) -> str:
     """Digest of the whole question: what is read (`identity`), how, and by which method."""
-    question = spec.model_dump(mode="json", exclude={"source"} if spec.device else {"source", "device"})
+    unsaid = {name for name in ("device", "pairs") if getattr(spec, name) is None}
+    question = spec.model_dump(mode="json", exclude={"source"} | unsaid)
     question |= {"source": spec.source.type, "identity": identity, "method_version": METHOD_VERSION}
     return hashlib.sha256(canonical_json(question).encode()).hexdigest()
 

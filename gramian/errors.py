@@ -227,6 +227,13 @@ class NotFound(GramianError):
         self.resource, self.id = resource, id
 
 
+class NotMeasured(GramianError):
+    """A number that the analysis was not asked for, or does not have yet."""
+
+    code = "not_measured"
+    title = "Not measured"
+
+
 class Conflict(GramianError):
     code = "conflict"
     title = "The resource's state does not allow this"

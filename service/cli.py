@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder for database and files (GRAMIAN_DATA_DIR).")]
+Pairs = Literal["none", "sampled", "exact"]
 
 
 def main() -> None:
@@ -80,12 +81,17 @@ def analyze(
     revision: Annotated[str, typer.Option(help="Branch, tag or commit of a model id.")] = "main",
     input_tensor: Annotated[str | None, typer.Option(help="Name of the input embedding.")] = None,
     output_tensor: Annotated[str | None, typer.Option(help="Name of the output embedding.")] = None,
+    pairs: Annotated[
+        Pairs, typer.Option(help="Look at the pairs themselves, for the histogram and extremes.")
+    ] = "none",
     data_dir: DataDir = None,
 ) -> None:
     """Analyse a model and print its numbers."""
     from service import client
 
-    question = client.Question(source, revision=revision, input_tensor=input_tensor, output_tensor=output_tensor)
+    question = client.Question(
+        source, revision=revision, input_tensor=input_tensor, output_tensor=output_tensor, pairs=pairs
+    )
     settings = _settings(data_dir=data_dir)
     try:
         with client.service_for(question, url=url or os.environ.get("GRAMIAN_URL"), settings=settings) as session:

@@ -40,6 +40,7 @@ class Question:
     revision: str = "main"
     input_tensor: str | None = None
     output_tensor: str | None = None
+    pairs: str = "none"
 
     @property
     def path(self) -> Path | None:
@@ -66,6 +67,8 @@ class Session:
         names = {"input": question.input_tensor, "output": question.output_tensor}
         if any(names.values()):
             body["tensors"] = {side: name for side, name in names.items() if name}
+        if question.pairs != "none":
+            body["pairs"] = {"mode": question.pairs}
         analysis = self._checked(self.http.post("/v1/analyses", json=body))
         with self._progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()) as progress:
             task = progress.add_task("queued", total=1.0)
@@ -254,6 +257,7 @@ def _table(matrix: dict[str, Any]) -> Table:
         ("class", matrix["class"], "low below 0.1, high above 0.2"),
         ("mean cosine", f"{matrix['cosine']['mean']:.6f}", f"over {matrix['cosine']['pairs']:,} pairs, exactly"),
         ("standard deviation", f"{matrix['cosine']['std']:.6f}", ""),
+        *_pair_rows(matrix["cosine"]),
         ("capacity", *_capacity_words(capacity)),
         ("proven", *_bounds_words(capacity)),
         (
@@ -269,6 +273,18 @@ def _table(matrix: dict[str, Any]) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _pair_rows(cosine: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Of the pairs themselves, if any were looked at; services of older versions look at none."""
+    if not cosine.get("pairs_seen"):
+        return []
+    median = next(quantile["cosine"] for quantile in cosine["quantiles"] if quantile["level"] == 0.5)
+    seen = "all pairs" if cosine["mode"] == "exact" else f"{cosine['pairs_seen']:,} random pairs"
+    return [
+        ("cosines", f"{cosine['min']:.4f} … {cosine['max']:.4f}", f"of {seen}; the median is {median:.4f}"),
+        ("mean |cosine|", f"{cosine['mean_abs']:.6f}", f"of {seen}"),
+    ]
 
 
 def _capacity_words(capacity: dict[str, Any]) -> tuple[str, str]:

@@ -30,6 +30,7 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.HubProtocolError: 502,
     errors.PathNotFound: 404,
     errors.NotFound: 404,
+    errors.NotMeasured: 404,
     errors.Conflict: 409,
     errors.IdempotencyKeyReused: 422,
     errors.RequestInProgress: 409,

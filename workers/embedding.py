@@ -2,21 +2,19 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from gramian.analyses import EmbeddingSpec
-from gramian.answers import matrix_capacity
-from gramian.errors import DeviceMissing, PathSourceDisabled, SourceChanged
-from gramian.geometry.capacity import vocabulary_directions
-from gramian.geometry.measurement import MatrixGeometry, RankedRow, measure_matrix
-from gramian.geometry.parts import RowParts, part_ranges
-from gramian.queues import Device
+from gramian.errors import GeometryError, PathSourceDisabled, SourceChanged
+from gramian.geometry.alignment import alignment
+from gramian.geometry.measurement import MatrixGeometry, measure_matrix
 from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.jobs import Outcome
@@ -24,16 +22,16 @@ from gramian.storage.tables import MatrixRow
 from gramian.weights.hub import HubIdentity, HubSource
 from gramian.weights.paths import PathIdentity, check_unchanged
 from gramian.weights.sources import FileSource, WeightSource, open_path
-from gramian.weights.tensors import RowBlocks, StoredMatrix
+from gramian.weights.tensors import StoredMatrix
 from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
+from workers.devices import BLOCK_BYTES, blocks_on, choose_device, device_name
+from workers.matrix_rows import matrix_row
+from workers.pairs import look_at_pairs, pairs_to_see
 from workers.progress import Progress
 
-# Of float32 rows read at once: enough for disk and product alike, little in memory; a GPU wants more at a time.
-BLOCK_BYTES = {"cpu": 4 * 1024**2, "cuda": 256 * 1024**2}
-LISTED_ROWS = 100  # rows left out that are named; all are counted
-
-#: Fetching's part of the whole, for the progress bar, where bytes come over a network.
+#: Parts of the whole, for the progress bar: fetching's where bytes come over a network, and of a matrix the pairs'.
 FETCH_SHARE = 0.5
+PAIRS_SHARE = 0.6
 
 
 def measure_embedding(
@@ -56,13 +54,19 @@ def measure_embedding(
         matrices = []
         for position, (role, matrix) in enumerate(vocabulary.matrices):
             share = (1.0 - fetch_share) / len(vocabulary.matrices)
-            watch = _measuring(progress, matrix, start=fetch_share + position * share, share=share)
+            start = fetch_share + position * share
+            measured = start + share * (1 - PAIRS_SHARE if spec.pairs else 1)
             with ThreadPoolExecutor(1) as beside:
                 hashing = None if matrix.name in digests else beside.submit(matrix.sha256)
-                geometry = measure_within_memory(matrix, device, watch)
-                progress("digest", fetch_share + (position + 1) * share, f"{matrix.name}: hashing the bytes read")
+                geometry = measure_within_memory(matrix, device, _measuring(progress, matrix, start, measured))
+                progress("digest", measured, f"{matrix.name}: hashing the bytes read")
                 digest = f"sha256:{hashing.result() if hashing else digests[matrix.name]}"
-            matrices.append(matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied))
+            expected = pairs_to_see(spec.pairs, geometry.moments.pairs)
+            watch = _comparing(progress, matrix, expected, measured, start + share)
+            pairs = look_at_pairs(spec.pairs, matrix, geometry, device, watch)
+            row = matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied, pairs=pairs)
+            matrices.append(row)
+        aligned = _aligned(vocabulary, partial(progress, "alignment", 1.0))
         bytes_fetched = source.bytes_fetched
         if spec.source.type == "path":
             check_unchanged(_root(settings), PathIdentity(**identity))
@@ -71,8 +75,9 @@ def measure_embedding(
         matrices=matrices,
         digest=_digest(identity, matrices),
         tying={name: getattr(vocabulary.tying, name) for name in ("flag", "finding", "reason")},
+        alignment=aligned,
         warnings=_warnings(vocabulary),
-        device=_device_name(device),
+        device=device_name(device),
         torch_version=str(torch.__version__),
         seconds=progress.seconds,
         bytes_fetched=bytes_fetched,
@@ -98,21 +103,6 @@ def open_source(spec: EmbeddingSpec, identity: dict[str, Any], *, settings: Sett
             return open_path(_root(settings), PathIdentity(**identity))
 
 
-def choose_device(settings: Settings, *, required: Device | None = None) -> torch.device:
-    """The device that the analysis requires or the settings name; `auto` takes a GPU where there is one."""
-    wanted = settings.device
-    if required == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
-        wanted = "cpu"
-    elif wanted == "auto":
-        wanted = "cuda"
-    device = torch.device(wanted)
-    if required is not None and device.type != required:
-        raise DeviceMissing(f"the analysis requires {required}, this worker computes on {device.type}")
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # one worker a GPU: nothing of this process goes to another
-    return device
-
-
 def measure_within_memory(
     matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None]
 ) -> MatrixGeometry:
@@ -128,106 +118,21 @@ def measure_within_memory(
 def _measured_in_blocks(
     matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None], block_bytes: int
 ) -> MatrixGeometry:
-    blocks = _blocks(matrix, device, block_bytes)
+    blocks = blocks_on(device, matrix, block_bytes=block_bytes)
     return measure_matrix(blocks, rows=matrix.rows, dim=matrix.dim, progress=watch)
 
 
-def _blocks(matrix: StoredMatrix, device: torch.device, block_bytes: int) -> RowParts:
-    """The matrix as blocks on the device; in parts for the cores, whole for a GPU."""
-    rows = max(1, block_bytes // (4 * matrix.dim))
-    ranges = part_ranges(matrix.rows, matrix.dim) if device.type == "cpu" else [(0, matrix.rows)]
-    return RowParts([_Blocks(matrix.blocks(rows, start=start, stop=stop), device) for start, stop in ranges])
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Rows of a stored matrix on the device; every iteration reads them again."""
-
-    stored: RowBlocks
-    device: torch.device
-
-    def __iter__(self) -> Iterator[torch.Tensor]:
-        for block in self.stored:
-            yield torch.from_numpy(block).to(self.device)
-
-
-def matrix_row(
-    analysis_id: str,
-    position: int,
-    role: str,
-    matrix: StoredMatrix,
-    geometry: MatrixGeometry,
-    *,
-    digest: str,
-    tied: bool,
-) -> MatrixRow:
-    """The measured numbers as they are stored."""
-    moments, errors, census = geometry.moments, geometry.standard_errors, geometry.census
-    vocabulary = vocabulary_directions(census.used, tied=tied)
-    capacity = matrix_capacity(matrix.dim, moments.epsilon, epsilon_se=errors.epsilon, vocabulary=vocabulary)
-    low, high = capacity["interval_log10"] or (None, None)
-    return MatrixRow(
-        analysis_id=analysis_id,
-        role=role,
-        position=position,
-        tensor=matrix.name,
-        dtype=matrix.dtype,
-        digest=digest,
-        rows=matrix.rows,
-        dim=matrix.dim,
-        rows_used=census.used,
-        rows_zero=census.zero,
-        rows_nonfinite=census.nonfinite,
-        pairs=moments.pairs,
-        cosine_mean=moments.mean,
-        cosine_std=moments.std,
-        cosine_mean_square=moments.mean_square,
-        cosine_mean_se=errors.mean,
-        cosine_std_se=errors.std,
-        epsilon=moments.epsilon,
-        epsilon_se=errors.epsilon,
-        epsilon_random=geometry.random_epsilon,
-        epsilon_excess=geometry.epsilon_excess,
-        epsilon_class=geometry.epsilon_class,
-        capacity_status=capacity["status"],
-        capacity_log10=capacity["log10_directions"],
-        capacity_log10_low=low,
-        capacity_log10_high=high,
-        vocabulary_directions=vocabulary,
-        norm_mean=geometry.norms.mean,
-        norm_std=geometry.norms.std,
-        norm_min=geometry.norms.min,
-        norm_max=geometry.norms.max,
-        norm_median=geometry.norms.median,
-        represented_fraction=geometry.represented_fraction,
-        welch_floor=geometry.welch_floor,
-        overlap_times_dim=geometry.overlap_times_dim,
-        effective_rank=geometry.effective_rank,
-        feature_dimensionality=geometry.feature_dimensionality,
-        regime=geometry.regime.name,
-        details={
-            "capacity": capacity,
-            "regime_basis": {
-                "represented_fraction": geometry.regime.represented_fraction,
-                "dims_per_row": geometry.regime.dims_per_row,
-                "overlap_times_dim": geometry.regime.overlap_times_dim,
-            },
-            "hygiene": {
-                "zero_rows": census.zero_rows[:LISTED_ROWS].tolist(),
-                "nonfinite_rows": census.nonfinite_rows[:LISTED_ROWS].tolist(),
-                "listed_at_most": LISTED_ROWS,
-                "products": geometry.products,
-            },
-            "tokens": {
-                "most_overlapping": _ranked(geometry.most_overlapping),
-                "least_overlapping": _ranked(geometry.least_overlapping),
-            },
-        },
-    )
-
-
-def _ranked(rows: tuple[RankedRow, ...]) -> list[dict[str, Any]]:
-    return [{"row": row.row, "mean_square": row.mean_square, "mean": row.mean} for row in rows]
+def _aligned(vocabulary: Vocabulary, say: Callable[[str], None]) -> dict[str, Any] | None:
+    """Each token's two vectors compared, where both embeddings were analysed and have the same rows."""
+    matrices = [matrix for _, matrix in vocabulary.matrices]
+    if len(matrices) != 2 or (matrices[0].rows, matrices[0].dim) != (matrices[1].rows, matrices[1].dim):
+        return None
+    say("comparing each token's two vectors")
+    rows = max(1, BLOCK_BYTES["cpu"] // (8 * matrices[0].dim))
+    try:
+        return asdict(alignment(*(matrix.blocks(rows) for matrix in matrices), dim=matrices[0].dim))
+    except GeometryError:  # no token has a direction in both
+        return None
 
 
 def _names(spec: EmbeddingSpec) -> TensorNames | None:
@@ -255,10 +160,6 @@ def _warnings(vocabulary: Vocabulary) -> list[dict[str, str]]:
     return [{"code": code, "message": message} for code, message in vocabulary.warnings]
 
 
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-
-
 def _fetching(progress: Progress, share: float) -> Callable[[int, int], None]:
     def watch(done: int, total: int) -> None:
         words = f"fetched {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
@@ -267,13 +168,24 @@ def _fetching(progress: Progress, share: float) -> Callable[[int, int], None]:
     return watch
 
 
-def _measuring(progress: Progress, matrix: StoredMatrix, *, start: float, share: float) -> Callable[[str, float], None]:
+def _measuring(progress: Progress, matrix: StoredMatrix, start: float, end: float) -> Callable[[str, float], None]:
     halves = {"gram": 0.0, "rows": 0.5}
 
     def watch(stage: str, fraction: float) -> None:
         rows = math.floor(fraction * matrix.rows)
         words = f"{matrix.name}: {rows:,} of {matrix.rows:,} rows"
-        whole = start + share * (halves[stage] + fraction / 2)
+        whole = start + (end - start) * (halves[stage] + fraction / 2)
         progress(stage, whole, words, done=rows, total=matrix.rows, unit="rows")
+
+    return watch
+
+
+def _comparing(
+    progress: Progress, matrix: StoredMatrix, pairs: int, start: float, end: float
+) -> Callable[[float], None]:
+    def watch(fraction: float) -> None:
+        words = f"{matrix.name}: {fraction:.0%} of the pairs looked at"
+        done = math.floor(fraction * pairs)
+        progress("pairs", start + (end - start) * fraction, words, done=done, total=pairs, unit="pairs")
 
     return watch

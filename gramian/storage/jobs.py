@@ -24,6 +24,7 @@ class Outcome:
     matrices: Sequence[MatrixRow]
     digest: str
     tying: dict[str, Any]
+    alignment: dict[str, Any] | None
     warnings: list[dict[str, str]]
     device: str
     torch_version: str
@@ -119,6 +120,7 @@ class JobRepository:
             **(NO_STEP | {"stage": "done", "fraction": 1.0}),
             digest=outcome.digest,
             tying=outcome.tying,
+            alignment=outcome.alignment,
             warnings=outcome.warnings,
             device=outcome.device,
             torch_version=outcome.torch_version,

@@ -102,6 +102,7 @@ class AnalysisRow(Base):
     seconds: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     bytes_fetched: Mapped[int | None] = mapped_column(BigInteger)
     tying: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    alignment: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     warnings: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
 
     labels: Mapped[list["LabelRow"]] = relationship(
@@ -190,6 +191,14 @@ class MatrixRow(Base):
     capacity_log10_high: Mapped[float | None]
     vocabulary_directions: Mapped[int] = mapped_column(BigInteger)
 
+    pair_mode: Mapped[str | None] = mapped_column(
+        String(10)
+    )  # this and the next are null where no pairs were asked for
+    pairs_seen: Mapped[int | None] = mapped_column(BigInteger)
+    cosine_min: Mapped[float | None]
+    cosine_max: Mapped[float | None]
+    cosine_mean_abs: Mapped[float | None]
+
     norm_mean: Mapped[float]
     norm_std: Mapped[float]
     norm_min: Mapped[float]
@@ -202,7 +211,7 @@ class MatrixRow(Base):
     feature_dimensionality: Mapped[float]
     regime: Mapped[str] = mapped_column(String(20))
 
-    details: Mapped[dict[str, Any]]  # lists: rows left out, most and least overlapping rows
+    details: Mapped[dict[str, Any]]  # lists: rows left out, most and least overlapping rows, the histogram
 
     @property
     def capacity_interval_log10(self) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ from gramian.queues import Priority
 from gramian.storage.tables import AnalysisRow
 from service.problems import Problem, problem_type
 from service.schemas.common import Caveat, ModelReference
-from service.schemas.matrices import MatrixResult
+from service.schemas.matrices import MatrixResult, Quantile
 
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 LabelValue = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -33,7 +33,7 @@ class AnalysisRequest(EmbeddingSpec):
     labels: dict[LabelName, LabelValue] = Field(default_factory=dict, max_length=32)
 
     def spec(self) -> EmbeddingSpec:
-        return EmbeddingSpec(source=self.source, tensors=self.tensors, device=self.device)
+        return EmbeddingSpec(source=self.source, tensors=self.tensors, pairs=self.pairs, device=self.device)
 
 
 class Tying(BaseModel):
@@ -42,9 +42,19 @@ class Tying(BaseModel):
     reason: str
 
 
+class Alignment(BaseModel):
+    """The cosine of each token's vectors in the input and the output embedding."""
+
+    tokens: int = Field(description="that have a direction in both")
+    mean: float
+    std: float
+    quantiles: list[Quantile]
+
+
 class EmbeddingResult(BaseModel):
     matrices: list[MatrixResult]
     tying: Tying
+    alignment: Alignment | None = Field(description="where both embeddings were analysed and have the same rows")
     warnings: list[Caveat]
 
 
@@ -99,6 +109,7 @@ class Analysis(BaseModel):
             result = EmbeddingResult(
                 matrices=[MatrixResult.from_row(matrix) for matrix in row.matrices],
                 tying=Tying(**(row.tying or {})),
+                alignment=_alignment(row),
                 warnings=[Caveat(**warning) for warning in row.warnings or ()],
             )
         return cls(
@@ -127,6 +138,13 @@ class Analysis(BaseModel):
                 bytes_fetched=row.bytes_fetched,
             ),
         )
+
+
+def _alignment(row: AnalysisRow) -> Alignment | None:
+    if row.alignment is None:
+        return None
+    quantiles = [Quantile(level=level, cosine=cosine) for level, cosine in row.alignment["quantiles"]]
+    return Alignment(**(row.alignment | {"quantiles": quantiles}))
 
 
 def _stored_problem(row: AnalysisRow) -> Problem | None:

@@ -9,8 +9,13 @@ from service.schemas.capacity import MatrixCapacity
 from service.schemas.common import EpsilonClass, Role
 
 
+class Quantile(BaseModel):
+    level: float = Field(description="share of the pairs")
+    cosine: float = Field(description="that so large a share does not exceed")
+
+
 class Cosine(BaseModel):
-    """Moments over all unordered pairs of used rows: exact."""
+    """Moments over all unordered pairs of used rows, exact in any mode; the rest of the pairs looked at, if any."""
 
     pairs: int
     mean: float
@@ -18,7 +23,43 @@ class Cosine(BaseModel):
     mean_square: float
     mean_standard_error: float | None
     std_standard_error: float | None
-    mode: Literal["moments"] = "moments"
+    mode: Literal["moments", "sampled", "exact"] = Field(
+        description="`moments`: no pairs were asked for, what needs them is null"
+    )
+    pairs_seen: int | None = Field(description="looked at one by one: all of them, or a draw with replacement")
+    min: float | None
+    max: float | None = Field(description="over all pairs, the larger of this and −min is the mutual coherence")
+    mean_abs: float | None
+    mean_abs_standard_error: float | None = Field(description="of a draw")
+    quantiles: list[Quantile] | None
+    resolution: float | None = Field(description="quantiles are right within this")
+    band: float | None = Field(
+        description="of a draw: its cumulative distribution is nowhere further from that of all pairs, at 95 % (DKW)"
+    )
+    histogram: str | None = Field(description="where the histogram is")
+
+    @classmethod
+    def from_row(cls, row: MatrixRow) -> Self:
+        seen: dict[str, Any] = row.details.get("pairs") or {}
+        quantiles = [Quantile(level=level, cosine=cosine) for level, cosine in seen.get("quantiles", ())]
+        return cls(
+            pairs=row.pairs,
+            mean=row.cosine_mean,
+            std=row.cosine_std,
+            mean_square=row.cosine_mean_square,
+            mean_standard_error=row.cosine_mean_se,
+            std_standard_error=row.cosine_std_se,
+            mode=row.pair_mode or "moments",
+            pairs_seen=row.pairs_seen,
+            min=row.cosine_min,
+            max=row.cosine_max,
+            mean_abs=row.cosine_mean_abs,
+            mean_abs_standard_error=seen.get("mean_abs_se"),
+            quantiles=quantiles or None,
+            resolution=seen.get("resolution"),
+            band=seen.get("band"),
+            histogram=f"/v1/analyses/{row.analysis_id}/histogram?role={row.role}" if seen else None,
+        )
 
 
 class Epsilon(BaseModel):
@@ -50,6 +91,38 @@ class Superposition(BaseModel):
     regime_basis: dict[str, float]
 
 
+class Histogram(BaseModel):
+    """Pairs by their cosine: `counts[i]` of them from `edges[i]` to before `edges[i + 1]`; the last bin includes 1."""
+
+    role: Role
+    tensor: str
+    edges: list[float]
+    counts: list[int]
+    pairs: int = Field(description="looked at, the sum of the counts")
+    mode: Literal["sampled", "exact"]
+    mean: float = Field(description="of all pairs, exact")
+    epsilon: float = Field(description="of all pairs, exact")
+    random: float = Field(description="ε of random rows, 2/√d")
+    band: float | None = Field(description="of a draw: see the result")
+
+    @classmethod
+    def from_row(cls, row: MatrixRow) -> Self:
+        counts: list[int] = row.details["pairs"]["counts"]
+        bins = len(counts)
+        return cls(
+            role=row.role,
+            tensor=row.tensor,
+            edges=[2 * edge / bins - 1 for edge in range(bins + 1)],
+            counts=counts,
+            pairs=row.pairs_seen,
+            mode=row.pair_mode,
+            mean=row.cosine_mean,
+            epsilon=row.epsilon,
+            random=row.epsilon_random,
+            band=row.details["pairs"]["band"],
+        )
+
+
 class MatrixResult(BaseModel):
     role: Role
     tensor: str
@@ -78,14 +151,7 @@ class MatrixResult(BaseModel):
             dim=row.dim,
             rows_used=row.rows_used,
             rows_excluded={"zero": row.rows_zero, "nonfinite": row.rows_nonfinite},
-            cosine=Cosine(
-                pairs=row.pairs,
-                mean=row.cosine_mean,
-                std=row.cosine_std,
-                mean_square=row.cosine_mean_square,
-                mean_standard_error=row.cosine_mean_se,
-                std_standard_error=row.cosine_std_se,
-            ),
+            cosine=Cosine.from_row(row),
             epsilon=Epsilon(
                 value=row.epsilon,
                 standard_error=row.epsilon_se,

@@ -49,6 +49,7 @@ def outcome() -> Outcome:
         matrices=[],
         digest="sha256:0",
         tying={"flag": None, "finding": "no_head", "reason": "none"},
+        alignment=None,
         warnings=[],
         device="cpu",
         torch_version="2",

@@ -1,0 +1,118 @@
+"""What was measured of a matrix, as it is stored."""
+
+from typing import Any
+
+from gramian.answers import matrix_capacity
+from gramian.geometry.capacity import vocabulary_directions
+from gramian.geometry.measurement import MatrixGeometry, RankedRow
+from gramian.geometry.pairs import PairStatistics
+from gramian.storage.tables import MatrixRow
+from gramian.weights.tensors import StoredMatrix
+
+LISTED_ROWS = 100  # rows left out that are named; all are counted
+
+
+def matrix_row(
+    analysis_id: str,
+    position: int,
+    role: str,
+    matrix: StoredMatrix,
+    geometry: MatrixGeometry,
+    *,
+    digest: str,
+    tied: bool,
+    pairs: PairStatistics | None,
+) -> MatrixRow:
+    """The measured numbers as they are stored."""
+    moments, errors, census = geometry.moments, geometry.standard_errors, geometry.census
+    vocabulary = vocabulary_directions(census.used, tied=tied)
+    capacity = matrix_capacity(matrix.dim, moments.epsilon, epsilon_se=errors.epsilon, vocabulary=vocabulary)
+    low, high = capacity["interval_log10"] or (None, None)
+    return MatrixRow(
+        analysis_id=analysis_id,
+        role=role,
+        position=position,
+        tensor=matrix.name,
+        dtype=matrix.dtype,
+        digest=digest,
+        rows=matrix.rows,
+        dim=matrix.dim,
+        rows_used=census.used,
+        rows_zero=census.zero,
+        rows_nonfinite=census.nonfinite,
+        pairs=moments.pairs,
+        cosine_mean=moments.mean,
+        cosine_std=moments.std,
+        cosine_mean_square=moments.mean_square,
+        cosine_mean_se=errors.mean,
+        cosine_std_se=errors.std,
+        epsilon=moments.epsilon,
+        epsilon_se=errors.epsilon,
+        epsilon_random=geometry.random_epsilon,
+        epsilon_excess=geometry.epsilon_excess,
+        epsilon_class=geometry.epsilon_class,
+        capacity_status=capacity["status"],
+        capacity_log10=capacity["log10_directions"],
+        capacity_log10_low=low,
+        capacity_log10_high=high,
+        vocabulary_directions=vocabulary,
+        **_columns_of(pairs),
+        norm_mean=geometry.norms.mean,
+        norm_std=geometry.norms.std,
+        norm_min=geometry.norms.min,
+        norm_max=geometry.norms.max,
+        norm_median=geometry.norms.median,
+        represented_fraction=geometry.represented_fraction,
+        welch_floor=geometry.welch_floor,
+        overlap_times_dim=geometry.overlap_times_dim,
+        effective_rank=geometry.effective_rank,
+        feature_dimensionality=geometry.feature_dimensionality,
+        regime=geometry.regime.name,
+        details={
+            "capacity": capacity,
+            "regime_basis": {
+                "represented_fraction": geometry.regime.represented_fraction,
+                "dims_per_row": geometry.regime.dims_per_row,
+                "overlap_times_dim": geometry.regime.overlap_times_dim,
+            },
+            "hygiene": {
+                "zero_rows": census.zero_rows[:LISTED_ROWS].tolist(),
+                "nonfinite_rows": census.nonfinite_rows[:LISTED_ROWS].tolist(),
+                "listed_at_most": LISTED_ROWS,
+                "products": geometry.products,
+            },
+            "tokens": {
+                "most_overlapping": _ranked(geometry.most_overlapping),
+                "least_overlapping": _ranked(geometry.least_overlapping),
+            },
+            "pairs": _bulk_of(pairs),
+        },
+    )
+
+
+def _ranked(rows: tuple[RankedRow, ...]) -> list[dict[str, Any]]:
+    return [{"row": row.row, "mean_square": row.mean_square, "mean": row.mean} for row in rows]
+
+
+def _columns_of(pairs: PairStatistics | None) -> dict[str, Any]:
+    if pairs is None:
+        return {}
+    return {
+        "pair_mode": pairs.mode,
+        "pairs_seen": pairs.pairs,
+        "cosine_min": pairs.minimum,
+        "cosine_max": pairs.maximum,
+        "cosine_mean_abs": pairs.mean_abs,
+    }
+
+
+def _bulk_of(pairs: PairStatistics | None) -> dict[str, Any] | None:
+    if pairs is None:
+        return None
+    return {
+        "counts": pairs.counts.tolist(),
+        "quantiles": [list(quantile) for quantile in pairs.quantiles],
+        "resolution": pairs.resolution,
+        "band": pairs.band,
+        "mean_abs_se": pairs.mean_abs_error,
+    }
