@@ -38,7 +38,11 @@ class UnitOfWork:
             if kind is not None:
                 self.session.rollback()
                 return
-            self.session.commit()
+            try:
+                self.session.commit()
+            except BaseException:
+                self.session.rollback()  # without it, added rows count as stored, and adding them again does nothing
+                raise
         for callback in self._after_commit:
             callback()
 

@@ -8,32 +8,11 @@ from sqlalchemy import Engine
 from gramian.analyses import EmbeddingSpec, HubSource, Status, new_id
 from gramian.errors import NotFound
 from gramian.storage.models import ModelFilter
-from gramian.storage.tables import AnalysisRow, MatrixRow
+from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
+from tests.storage.questions import matrix
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def matrix(analysis_id: str, *, dim: int, epsilon: float, capacity: float | None) -> MatrixRow:
-    numbers = dict.fromkeys(
-        (column.key for column in MatrixRow.__table__.columns if column.type.python_type in (int, float)), 1
-    )
-    known = {
-        "analysis_id": analysis_id,
-        "role": "input_embedding",
-        "position": 0,
-        "tensor": "wte.weight",
-        "dtype": "F32",
-        "digest": "sha256:0",
-        "dim": dim,
-        "epsilon": epsilon,
-        "epsilon_class": "low_epsilon" if epsilon < 0.1 else "high_epsilon",
-        "capacity_status": "estimated" if capacity else "indeterminate",
-        "capacity_log10": capacity,
-        "regime": "strong",
-        "details": {},
-    }
-    return MatrixRow(**(numbers | known))
 
 
 @pytest.fixture
