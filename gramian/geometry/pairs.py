@@ -2,7 +2,8 @@
 
 Mean, variance and ε follow from d×d sums (`similarity`). The histogram, quantiles, extremes and the mean |cosine| need
 the pairs themselves, all n(n−1)/2 of them (`exact_pairs`, O(n²·d) time) or a random draw (`sampled_pairs`). Neither
-holds the matrix or an n×n matrix: rows are read in windows, two of which are in memory at a time.
+holds an n×n matrix, nor the matrix where it is large: a window of rows is held while the rows from there on pass by.
+On a CPU those are passed by several threads, each its share.
 
 Cosines are counted on a fine grid over [−1, 1], of 2¹⁶ cells or a few more. The histogram adds cells up, quantiles are
 read off within a cell's width. Counts are int64: 151,936 rows have 11.5 billion pairs.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from math import ceil, inf, log, sqrt
+from math import inf, log, sqrt
 from typing import Literal
 
 import numpy as np
@@ -36,8 +37,8 @@ Progress = Callable[[float], None]
 """Told the fraction of the pairs done, in the calling thread."""
 
 FINE_CELLS = 1 << 16
-WINDOW_BYTES = 48 * 1024**2  # of unit rows; two windows are held
-TILE = (256, 4096)  # cosines formed at a time by a thread: they and their cells stay near the caches
+WINDOW_BYTES = 128 * 1024**2  # of unit rows
+TILE = 1 << 20  # cosines formed at a time by a thread: they and their cells stay near the caches
 GATHERED = 1 << 18  # numbers gathered at a time for drawn pairs
 BATCH = 2_000_000  # pairs drawn at a time
 CONFIDENCE = 0.95  # of the band around a sampled distribution
@@ -109,7 +110,7 @@ def exact_pairs(
     window_rows : int, optional
         Rows in a window.
     progress : Progress
-        Told after every two windows.
+        Told after every window.
 
     Raises
     ------
@@ -123,17 +124,18 @@ def exact_pairs(
     >>> found.counts.tolist(), found.minimum, found.maximum
     ([1, 0, 2, 0], -1.0, 0.0)
     """
-    windows = _Windows(row_range, rows, dim, products, window_rows)
+    matrix = _Matrix(row_range, rows, dim, products)
     total = _Tally(bins)
-    for low in range(len(windows)):
-        U, _ = windows[low]  # (m, d)
-        for high in range(low, len(windows)):
-            V = U if high == low else windows[high][0]  # (l, d)
-            compare = _compare_within if high == low else _compare
-            tasks = [partial(compare, U, V, part, bins) for part in _shares(U, is_triangle=high == low)]
-            for tally in side_by_side(tasks, tell=lambda _: None):
-                total.merge(tally)
-            progress(windows.share_done(low, high))
+    for start, stop in matrix.windows(window_rows):
+        window = matrix.window(start, stop)
+        count = window.threads
+        within = _cuts(start, stop, np.sqrt(np.linspace(0, 1, count + 1)))
+        beyond = _cuts(stop, rows, np.linspace(0, 1, count + 1))
+        tasks = [partial(_compare_all, matrix, window, ranges, bins) for ranges in zip(within, beyond, strict=True)]
+        for tally in side_by_side(tasks, tell=lambda _: None):
+            total.merge(tally)
+        left = (rows - stop) / rows
+        progress(1 - left**2)
     return total.statistics("exact")
 
 
@@ -175,56 +177,76 @@ def sampled_pairs(
     used = len(used_rows)
     if used < 2 or samples < 1:
         raise GeometryError(f"at least one pair is drawn from at least two usable rows, not {samples} from {used}")
-    windows = _Windows(row_range, int(used_rows[-1]) + 1, dim, products, window_rows)
+    matrix = _Matrix(row_range, int(used_rows[-1]) + 1, dim, products)
     generator = np.random.default_rng(seed)
     total = _Tally(bins)
     while total.pairs < samples:
-        count = min(BATCH, samples - total.pairs)
-        first, second = generator.integers(0, used, count), generator.integers(0, used - 1, count)
-        second += second >= first
-        pairs = np.sort(used_rows[np.stack([first, second])], axis=0)  # (2, count), the earlier row first
-        for low, high, members in _by_windows(pairs, windows):
-            U, u_index = windows[low]
-            V, v_index = (U, u_index) if high == low else windows[high]
-            left = torch.searchsorted(u_index, torch.from_numpy(members[0]).to(u_index.device))
-            right = torch.searchsorted(v_index, torch.from_numpy(members[1]).to(v_index.device))
-            places = torch.stack([left, right])  # (2, members), within the windows
-            tasks = [partial(_compare_drawn, U, V, places[:, slice(*part)], bins) for part in _shares(left)]
+        pairs = _draw(used_rows, min(BATCH, samples - total.pairs), generator)  # (2, count)
+        for start, stop in matrix.windows(window_rows):
+            members = pairs[:, (pairs[0] >= start) & (pairs[0] < stop)]  # the later row ascends
+            if not members.size:
+                continue
+            window = matrix.window(start, stop)
+            cuts = _cuts(0, members.shape[1], np.linspace(0, 1, window.threads + 1))
+            tasks = [partial(_compare_drawn, matrix, window, members[:, slice(*cut)], bins) for cut in cuts]
             for tally in side_by_side(tasks, tell=lambda _: None):
                 total.merge(tally)
             progress(total.pairs / samples)
     return total.statistics("sampled")
 
 
-class _Windows:
-    """A matrix as windows of unit rows, each read when it is asked for."""
+def _draw(used_rows: npt.NDArray[np.int64], count: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Pairs of distinct rows, (2, count): the earlier row of each first, the pairs by their later row."""
+    first = generator.integers(0, len(used_rows), count)
+    second = generator.integers(0, len(used_rows) - 1, count)
+    second += second >= first
+    pairs = used_rows[np.stack([first, second])]
+    pairs.sort(axis=0)
+    return pairs[:, np.argsort(pairs[1], kind="stable")]
 
-    def __init__(self, row_range: RowRange, rows: int, dim: int, dtype: torch.dtype, width: int | None) -> None:
-        self._row_range = row_range
-        self._rows, self._dim, self._dtype = rows, dim, dtype
-        self.width = width or max(1, WINDOW_BYTES // (dim * dtype.itemsize))
 
-    def __len__(self) -> int:
-        return ceil(self._rows / self.width)
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Rows held in memory: unit rows (m, d), and their positions in the matrix, (m,) int64, ascending."""
 
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        """Unit rows (m, d), and their positions in the matrix, (m,) int64, ascending."""
-        start = number * self.width
-        stop = min(start + self.width, self._rows)
-        unit, index, filled = torch.empty(0), [], 0
-        for chunk in unit_rows(self._row_range(start, stop), dim=self._dim, dtype=self._dtype):
+    unit: Tensor
+    index: Tensor
+
+    @property
+    def threads(self) -> int:
+        """How many threads pass rows by: a GPU and torch's own threads would only be in each other's way."""
+        return torch.get_num_threads() if self.unit.device.type == "cpu" else 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    """A matrix of which any rows can be read."""
+
+    row_range: RowRange
+    rows: int
+    dim: int
+    dtype: torch.dtype
+
+    def windows(self, width: int | None) -> list[tuple[int, int]]:
+        width = width or max(1, WINDOW_BYTES // (self.dim * self.dtype.itemsize))
+        return [(start, min(start + width, self.rows)) for start in range(0, self.rows, width)]
+
+    def window(self, start: int, stop: int) -> _Window:
+        unit, index, filled = torch.empty(0, self.dim), [torch.empty(0, dtype=torch.int64)], 0
+        for chunk, positions in self.chunks(start, stop):
             if not filled:
-                unit = chunk.unit.new_empty(stop - start, self._dim)
-            unit[filled : filled + len(chunk.unit)] = chunk.unit
-            index.append(start + chunk.index)
-            filled += len(chunk.unit)
-        return unit[:filled], torch.cat(index)
+                unit, index = chunk.new_empty(stop - start, self.dim), []
+            unit[filled : filled + len(chunk)] = chunk
+            index.append(positions)
+            filled += len(chunk)
+        return _Window(unit[:filled], torch.cat(index))
 
-    def share_done(self, low: int, high: int) -> float:
-        """Of all pairs of windows, those up to this one, in the order of `exact_pairs`."""
-        count = len(self)
-        before = low * count - low * (low - 1) // 2
-        return (before + high - low + 1) / (count * (count + 1) // 2)
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Unit rows (m, d) and their positions, (m,); valid until the next are asked for."""
+        if start < stop:
+            for chunk in unit_rows(self.row_range(start, stop), dim=self.dim, dtype=self.dtype):
+                if len(chunk.unit):
+                    yield chunk.unit, start + chunk.index
 
 
 class _Tally:
@@ -289,53 +311,52 @@ def _quantile(cells: npt.NDArray[np.int64], level: float) -> float:
     return float((reached + 0.5) * 2 / len(cells) - 1)
 
 
-def _compare(U: Tensor, V: Tensor, part: tuple[int, int], bins: int, tell: Tell) -> _Tally:
-    """Every row of a part of U with every row of V."""
-    tally, (high, wide) = _Tally(bins), TILE
-    for top in range(*part, high):
-        rows = U[top : min(top + high, part[1])]
-        for left in range(0, len(V), wide):
-            tally.add(rows @ V[left : left + wide].T)
-        tell(len(rows))
+def _compare_all(
+    matrix: _Matrix, window: _Window, ranges: tuple[tuple[int, int], tuple[int, int]], bins: int, tell: Tell
+) -> _Tally:
+    """The rows of two ranges, one inside the window and one after it, each with all rows of the window before it."""
+    tally = _Tally(bins)
+    inside, beyond = ranges
+    for unit, index in matrix.chunks(*inside):
+        earlier = int(torch.searchsorted(window.index, index[0]))
+        _tile(tally, unit, window.unit[:earlier])
+        rows = max(1, TILE // len(unit))
+        for top in range(0, len(unit), rows):
+            cosines = unit[top : top + rows] @ unit[: top + rows].T
+            tally.add(cosines[torch.ones_like(cosines, dtype=torch.bool).tril_(top - 1)])
+        tell(len(unit))
+    for unit, _ in matrix.chunks(*beyond):
+        _tile(tally, unit, window.unit)
+        tell(len(unit))
     return tally
 
 
-def _compare_within(U: Tensor, _: Tensor, part: tuple[int, int], bins: int, tell: Tell) -> _Tally:
-    """Every row of a part of U with the rows of U after it."""
-    tally, (high, wide) = _Tally(bins), TILE
-    for top in range(*part, high):
-        rows = U[top : min(top + high, part[1])]
-        upper = torch.triu_indices(len(rows), len(rows), 1, device=U.device)
-        tally.add((rows @ rows.T)[upper[0], upper[1]])
-        for left in range(top + len(rows), len(U), wide):
-            tally.add(rows @ U[left : left + wide].T)
-        tell(len(rows))
+def _tile(tally: _Tally, U: Tensor, V: Tensor) -> None:
+    """Every row of U with every row of V."""
+    step = max(1, TILE // len(U))
+    for left in range(0, len(V), step):
+        tally.add(U @ V[left : left + step].T)
+
+
+def _compare_drawn(matrix: _Matrix, window: _Window, pairs: npt.NDArray[np.int64], bins: int, tell: Tell) -> _Tally:
+    """Pairs (2, count) by their later row; the earlier one lies in the window."""
+    tally = _Tally(bins)
+    if not pairs.size:
+        return tally
+    step = max(1, GATHERED // matrix.dim)
+    early, late = (torch.from_numpy(np.ascontiguousarray(side)).to(window.index.device) for side in pairs)
+    early = torch.searchsorted(window.index, early)
+    for unit, index in matrix.chunks(int(pairs[1, 0]), int(pairs[1, -1]) + 1):
+        begin, end = torch.searchsorted(late, torch.stack([index[0], index[-1] + 1])).tolist()
+        for start in range(begin, end, step):
+            members = slice(start, min(start + step, end))
+            there = torch.searchsorted(index, late[members])
+            U, V = window.unit.index_select(0, early[members]), unit.index_select(0, there)
+            tally.add(torch.bmm(U[:, None], V[:, :, None]))
+        tell(end - begin)
     return tally
 
 
-def _compare_drawn(U: Tensor, V: Tensor, places: Tensor, bins: int, tell: Tell) -> _Tally:
-    """Row places[0, i] of U with row places[1, i] of V."""
-    tally, step = _Tally(bins), max(1, GATHERED // U.shape[1])
-    for left, right in zip(torch.split(places[0], step), torch.split(places[1], step), strict=True):
-        cosines = torch.bmm(U.index_select(0, left)[:, None], V.index_select(0, right)[:, :, None])
-        tally.add(cosines)
-        tell(len(left))
-    return tally
-
-
-def _shares(U: Tensor, *, is_triangle: bool = False) -> list[tuple[int, int]]:
-    """Ranges of rows with about as many pairs each, one a thread; one alone for a GPU."""
-    count = torch.get_num_threads() if U.device.type == "cpu" and len(U) > TILE[0] else 1
-    shares = np.linspace(0, 1, count + 1)
-    cuts = (1 - np.sqrt(1 - shares)) if is_triangle else shares  # row i has n − 1 − i rows after it
-    return list(pairwise(np.rint(cuts * len(U)).astype(int).tolist()))
-
-
-def _by_windows(pairs: npt.NDArray[np.int64], windows: _Windows) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
-    """Pairs grouped by the two windows that their rows lie in: (window, window, (2, members))."""
-    lows, highs = pairs // windows.width
-    keys = lows * len(windows) + highs
-    order = np.argsort(keys, kind="stable")
-    found, starts = np.unique(keys[order], return_index=True)
-    for key, members in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
-        yield *divmod(key, len(windows)), np.ascontiguousarray(pairs[:, members])
+def _cuts(start: int, stop: int, shares: npt.NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Consecutive ranges that cover [start, stop), cut at shares from 0 to 1."""
+    return list(pairwise((start + np.rint(shares * (stop - start)).astype(int)).tolist()))
