@@ -13,13 +13,14 @@ from gramian.storage.blobs import BlobStore
 from gramian.storage.engine import open_engine
 from service import problems
 from service.access import Access
+from service.body_limits import BodyLimitProblems
 from service.dependencies import Services
 from service.dispatch import Dispatcher
 from service.feed import Feed
 from service.metrics import Backlog, ServiceMetrics
 from service.operations import blob_folder
 from service.requests import RequestIds
-from service.routes import analyses, capacity, events, health, metrics, pictures, registry, uploads
+from service.routes import analyses, capacity, events, health, metrics, pictures, registry, scaling, uploads
 from service.server import Departure
 
 DESCRIPTION = """How much room for features is left in a language model's latent space, and how superposed its
@@ -67,8 +68,9 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         separate_input_output_schemas=False,
     )
     problems.install(app)
-    for module in (analyses, events, pictures, uploads, capacity, registry, health, metrics):
+    for module in (analyses, events, pictures, uploads, capacity, scaling, registry, health, metrics):
         app.include_router(module.router)
+    app.add_middleware(BodyLimitProblems)
     app.add_middleware(Access, metrics=counts)
     app.add_middleware(RequestIds)  # around the other: its line carries the id
     _describe_problems(app)

@@ -13,6 +13,7 @@ WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 56, 64  # margins of the plotting area
 
 BLUE, GREEN, RED, GREY = "#0072b2", "#009e73", "#d55e00", "#666666"
+PALETTE = (BLUE, RED, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # for as many groups as there may be
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,15 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Dots:
+    """Points of one group; without a label they are not in the legend."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    colour: str
+
+
+@dataclass(frozen=True)
 class Mark:
     """A straight line across the chart at one value of x or y, with its reason."""
 
@@ -86,9 +96,16 @@ class Band:
 
 
 def line_chart(
-    title: str, description: str, *, x: Axis, y: Axis, lines: Sequence[Line], marks: Sequence[Mark] = ()
+    title: str,
+    description: str,
+    *,
+    x: Axis,
+    y: Axis,
+    lines: Sequence[Line],
+    marks: Sequence[Mark] = (),
+    dots: Sequence[Dots] = (),
 ) -> str:
-    """Curves over two axes, with a legend."""
+    """Curves and points over two axes, with a legend."""
     body = [_frame(), *_x_axis(x), *_y_axis(y)]
     for mark in marks:
         body += _mark(mark, x, y)
@@ -102,6 +119,15 @@ def line_chart(
             f'<path d="M{LEFT + 12} {top}h24" stroke="{line.colour}" stroke-width="2"{dash}/>'
             + _text(LEFT + 42, top + 4, line.label)
         )
+    for group in dots:
+        body += [
+            f'<circle cx="{_px(x, at):.1f}" cy="{_py(y, value):.1f}" r="3.5" fill="{group.colour}"/>'
+            for at, value in group.points
+        ]
+    for row, group in enumerate((group for group in dots if group.label), start=len(lines)):
+        top = TOP + 18 + 18 * row
+        body.append(f'<circle cx="{LEFT + 24}" cy="{top}" r="3.5" fill="{group.colour}"/>')
+        body.append(_text(LEFT + 42, top + 4, group.label))
     return _document(title, description, body)
 
 

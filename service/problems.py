@@ -90,7 +90,7 @@ def install(app: FastAPI) -> None:
     """Answer every error of the application with a problem document."""
     app.add_exception_handler(errors.GramianError, _gramian_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(HTTPException, http_problem)
     for kind in DATABASE_AWAY:
         app.add_exception_handler(kind, _database_away)
     app.add_exception_handler(Exception, _defect)
@@ -135,7 +135,7 @@ def _validation_error(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _http_error(request: Request, error: Exception) -> Response:
+def http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     phrase = http.HTTPStatus(error.status_code).phrase
     if error.status_code == http.HTTPStatus.NO_CONTENT:

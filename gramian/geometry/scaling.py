@@ -8,7 +8,7 @@ Source: Y. Liu, Z. Liu, J. Gore, arXiv:2505.10465, §4, which fits the losses of
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from types import MappingProxyType
 
 import numpy as np
@@ -28,6 +28,9 @@ from gramian.geometry.power_law import (
 )
 
 CHINCHILLA_PARAMETERS_PER_WIDTH = 2.52  # N ∝ m^2.52 over the Chinchilla models [L25 §4]
+PUBLISHED_EXPONENT, PUBLISHED_EXPONENT_ERROR = 0.91, 0.04  # α_m over 27 language models on 4 data sets [L25 §4]
+ISOTROPIC_SLOPE = -1.0  # of ln m₂ against ln d
+LARGEST_LOGARITHM = 700.0  # e^709 is the largest double
 
 
 # -- overlap against width ------------------------------------------------------------------------------------
@@ -194,9 +197,10 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
     amplitude, *offsets = linear(start)[0]
     if amplitude <= 0:
         raise GeometryError("these losses do not fall with width", hint="check that each point is a (width, loss) pair")
-    found = optimize.least_squares(
-        scaled_residuals, [start, log(amplitude), *offsets], jac=jacobian, method="lm", xtol=1e-12, ftol=1e-12
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected; if none is good, see below
+        found = optimize.least_squares(
+            scaled_residuals, [start, log(amplitude), *offsets], jac=jacobian, method="lm", xtol=1e-12, ftol=1e-12
+        )
     J = found.jac
     freedom = len(L) - len(found.x)
     chi_square = float(found.fun @ found.fun)
@@ -215,11 +219,11 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
 
     quantile = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) if errors_given else student_quantile(freedom)
     in_log = estimate(log_amplitude, covariance[1, 1], quantile)
-    A = exp(in_log.value)
+    A = _exp(in_log.value)
     residuals = L - model(found.x)
     return LossFit(
         alpha=estimate(alpha, covariance[0, 0], quantile),
-        amplitude=Estimate(A, A * in_log.standard_error, exp(in_log.low), exp(in_log.high)),
+        amplitude=Estimate(A, A * in_log.standard_error, _exp(in_log.low), _exp(in_log.high)),
         offsets=MappingProxyType(
             {
                 s.name: estimate(B, covariance[2 + i, 2 + i], quantile)
@@ -231,6 +235,10 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
         degrees_of_freedom=freedom,
         reduced_chi_square=chi_square / freedom if errors_given else None,
     )
+
+
+def _exp(logarithm: float) -> float:
+    return exp(logarithm) if logarithm <= LARGEST_LOGARITHM else inf
 
 
 def _require_fittable(series: Sequence[LossSeries]) -> None:

@@ -133,8 +133,32 @@ def loss_ratio(p: Vector, before: int, after: int, *, regime: Literal["weak", "s
             raise GeometryError(f"no feature beyond the first {before} is ever active: there is no loss to reduce")
         ratio = tail_sum(p, after) / had
         return LossRatio(ratio, ratio)
-    exponents = strong_exponent(steepness(p, max(2, min(before, after))))
-    factor = before / after
+    return _power_ratio(before / after, strong_exponent(steepness(p, max(2, min(before, after)))))
+
+
+def limiting_loss_ratio(
+    alpha: float, before: int, after: int, *, regime: Literal["weak", "strong"]
+) -> LossRatio | None:
+    """`loss_ratio` for a power law over features without end: (d/d')^{α_m}.
+
+    None in weak superposition for α ≤ 1, where nearly all of the loss lies in features that no width reaches.
+
+    Examples
+    --------
+    >>> limiting_loss_ratio(2.0, 512, 1024, regime="strong")
+    LossRatio(low=0.25, high=0.5)
+    >>> limiting_loss_ratio(2.0, 512, 1024, regime="weak")
+    LossRatio(low=0.5, high=0.5)
+    """
+    if min(before, after) < 1:
+        raise GeometryError("a width is at least one dimension")
+    if regime == "strong":
+        return _power_ratio(before / after, strong_exponent(alpha))
+    exponent = weak_exponent(alpha)
+    return None if exponent is None else _power_ratio(before / after, ExponentRange(exponent, exponent))
+
+
+def _power_ratio(factor: float, exponents: ExponentRange) -> LossRatio:
     bounds = sorted(factor**exponent for exponent in exponents)
     return LossRatio(bounds[0], bounds[1])
 
@@ -175,7 +199,7 @@ def inverse_width_region(p: Vector, dim: int) -> InverseWidthRegion:
     p : (n,) array
         Activation probabilities, falling.
     dim : int
-        Width d, 2 ≤ d ≤ n.
+        Width d ≥ 2. From d = n on nothing has to share a dimension, and the region ends.
 
     Examples
     --------
@@ -185,7 +209,7 @@ def inverse_width_region(p: Vector, dim: int) -> InverseWidthRegion:
     >>> inverse_width_region(activation_probabilities(PowerLaw(2.0), 50_000), 1024).flat
     False
     """
-    slope = steepness(p, dim)
+    slope = steepness(p, min(dim, len(p)))
     floor = dim * welch_floor(len(p), dim)
     crowded, flat = floor >= CROWDED, slope <= STEEP + 1e-9
     return InverseWidthRegion(crowded and flat, crowded, flat, floor, slope)

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from gramian.storage.analyses import AnalysisRepository
 from gramian.storage.idempotency import IdempotencyRepository
 from gramian.storage.jobs import JobRepository
+from gramian.storage.matrices import MatrixRepository
 from gramian.storage.models import ModelRepository
 from gramian.storage.uploads import UploadRepository
 
@@ -27,6 +28,7 @@ class UnitOfWork:
         self.analyses = AnalysisRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
         self.jobs = JobRepository(self.session)
+        self.matrices = MatrixRepository(self.session)
         self.models = ModelRepository(self.session)
         self.uploads = UploadRepository(self.session)
         return self

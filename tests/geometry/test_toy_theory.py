@@ -10,6 +10,7 @@ from gramian.geometry.toy_series import SeriesPoint, summarise_series
 from gramian.geometry.toy_theory import (
     ignored_loss,
     inverse_width_region,
+    limiting_loss_ratio,
     loss_ratio,
     strong_exponent,
     toy_regime,
@@ -69,6 +70,18 @@ def test_in_weak_superposition_doubling_helps_as_the_tail_sums_say():
     assert found.high == pytest.approx(2**-0.5, rel=0.05)  # α − 1 = ½, less what a finite n takes away
 
 
+@pytest.mark.parametrize("regime", ["weak", "strong"])
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
+def test_many_features_come_near_the_ratio_of_features_without_end(alpha, regime):
+    many = loss_ratio(powers(alpha, 3_000_000), 64, 128, regime=regime)
+    limit = limiting_loss_ratio(alpha, 64, 128, regime=regime)
+    assert (many.low, many.high) == pytest.approx((limit.low, limit.high), rel=0.01)
+
+
+def test_flat_frequencies_have_no_limit_in_weak_superposition():
+    assert limiting_loss_ratio(1.0, 64, 128, regime="weak") is None
+
+
 @pytest.mark.parametrize(("before", "after"), [(0, 5), (5, 0), (10, 5), (5, 10)])
 def test_widths_without_superposition_have_no_loss_ratio(before, after):
     with pytest.raises(GeometryError, match="fewer dimensions"):
@@ -90,6 +103,8 @@ def test_few_features_or_steep_ones_lie_outside():
     few = inverse_width_region(powers(1.0, 200), 100)
     assert (few.holds, few.crowded, few.flat) == (False, False, True)
     assert few.floor_times_dim == pytest.approx(100 / 199)
+    roomy = inverse_width_region(powers(1.0, 100), 100)
+    assert (roomy.holds, roomy.floor_times_dim) == (False, 0)  # nothing has to share
     steep = inverse_width_region(powers(1.8), 100)
     assert (steep.holds, steep.crowded, steep.flat) == (False, True, False)
     assert steep.steepness == pytest.approx(1.8)

@@ -39,6 +39,9 @@ with TestClient(create_app(settings)) as http:
     assert answer.status_code == 202, answer.text  # the queue is away: the row waits
     for url in ("/v1/models", "/v1/capacity?dim=64&epsilon=0.05", "/openapi.json", "/livez"):
         assert http.get(url).status_code == 200, url
+    losses = {"series": [{"name": "a", "points": [[m, 50 / m + 2] for m in (64, 128, 256, 512)]}]}
+    assert http.post("/v1/fits/scaling", json=losses).status_code == 200
+    assert http.get("/v1/scaling/region?features=5000&dim=64&exponent=1").status_code == 200
     assert http.get("/readyz").status_code == 503
 print("torch" in sys.modules)
 """

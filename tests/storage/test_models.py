@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 
 from gramian.analyses import EmbeddingSpec, HubSource, Status, new_id
 from gramian.errors import NotFound
+from gramian.storage.matrices import MatrixFilter
 from gramian.storage.models import ModelFilter
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
@@ -88,3 +89,18 @@ def test_the_latest_analysis_is_found_by_branch_and_by_the_beginning_of_a_commit
         for model_id, revision in (("example/failed", None), ("example/a", "%"), ("nobody/none", None)):
             with pytest.raises(NotFound):
                 uow.models.latest(model_id, revision)
+
+
+def test_matrices_of_every_analysis_are_found_newest_first(models: Engine) -> None:
+    def found(limit: int = 50, **wanted: object) -> list[str]:
+        model_id = wanted.pop("model_id", None)
+        with UnitOfWork(models, writes=False) as uow:
+            rows = uow.matrices.find(MatrixFilter(ModelFilter(**wanted), model_id=model_id), limit=limit)
+            assert [row.id for row in rows] == [row.id for row in uow.matrices.of([row.id for row in rows])][::-1]
+        return [row.commit for row in rows]
+
+    assert found() == ["eeee1111", "aaaa2222", "cccc1111", "bbbb1111", "aaaa1111"]
+    assert found(limit=2) == ["eeee1111", "aaaa2222"]
+    assert found(epsilon_class="low_epsilon", max_dim=64) == ["aaaa2222", "aaaa1111"]
+    assert found(model_id="example/a") == ["aaaa2222", "aaaa1111"]
+    assert found(text="c_1") == ["cccc1111"]
