@@ -37,10 +37,10 @@ Progress = Callable[[float], None]
 """Told the fraction of the pairs done, in the calling thread."""
 
 FINE_CELLS = 1 << 16
-WINDOW_BYTES = 128 * 1024**2  # of unit rows
+WINDOW_BYTES = 96 * 1024**2  # of unit rows
 TILE = 1 << 20  # cosines formed at a time by a thread: they and their cells stay near the caches
 GATHERED = 1 << 18  # numbers gathered at a time for drawn pairs
-BATCH = 2_000_000  # pairs drawn at a time
+BATCH = 1_000_000  # pairs drawn at a time
 CONFIDENCE = 0.95  # of the band around a sampled distribution
 QUANTILES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
