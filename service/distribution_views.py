@@ -33,7 +33,7 @@ def histogram_svg(found: Histogram, *, dim: int) -> str:
         Line(f"{found.tensor}, {looked}", _steps(edges, density), BLUE),
         Line(f"random directions in {dim:,} dimensions", random, GREY, dashed=True),
     ]
-    y = Axis("density", 0.0, 1.05 * max([*density, *(value for _, value in random)]))
+    y = Axis("density", 0.0, 1.25 * max([*density, *(value for _, value in random)]))
     marks = [Mark(f"μ = {found.mean:.4g}", found.mean, "x"), Mark(f"ε = {found.epsilon:.4g}", found.epsilon, "x")]
     said = (
         f"ε = μ + 2σ = {found.epsilon:.6g} over all pairs, exact; random rows have {found.random:.4g}. "
