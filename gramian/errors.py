@@ -49,6 +49,13 @@ class TooFewRows(GeometryError):
         self.used, self.zero, self.nonfinite, self.needed = used, zero, nonfinite, needed
 
 
+class TooFewLines(GeometryError):
+    """No set that can be written down here has as many lines."""
+
+    code = "too_few_lines"
+    title = "No known set has so many lines"
+
+
 # -- weights --------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 import gramian
 from gramian.settings import Settings
-from gramian.storage.blobs import BlobStore
+from gramian.storage.blobs import BlobStore, artifact_store
 from gramian.storage.engine import open_engine
 from service import problems
 from service.access import Access
@@ -42,6 +42,7 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
             settings=settings,
             engine=engine,
             blobs=BlobStore(blob_folder(settings.data_dir), reserve_bytes=settings.disk_reserve_bytes),
+            artifacts=artifact_store(settings),
             dispatcher=Dispatcher(settings),
             feed=Feed(engine),
             departure=departing,

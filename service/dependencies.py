@@ -28,7 +28,8 @@ class Services:
 
     settings: Settings
     engine: Engine
-    blobs: BlobStore
+    blobs: BlobStore  # what was uploaded
+    artifacts: BlobStore  # what analyses made
     dispatcher: Dispatcher
     feed: Feed
     departure: Departure

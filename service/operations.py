@@ -9,19 +9,10 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from gramian.analyses import (
-    ENDED,
-    METHOD_VERSION,
-    EmbeddingSpec,
-    HubSource,
-    PathSource,
-    Status,
-    UploadSource,
-    dedupe_key,
-    new_id,
-)
+from gramian.analyses import ENDED, Status, dedupe_key, new_id
 from gramian.errors import Conflict, PathSourceDisabled, RequestInProgress
 from gramian.queues import Priority
+from gramian.specs import EmbeddingSpec, HubSource, PathSource, Spec, UploadSource
 from gramian.storage import schema
 from gramian.storage.blobs import IncomingBlob
 from gramian.storage.idempotency import FirstAnswer
@@ -55,7 +46,7 @@ class IdempotencyKey:
 
 def submit_analysis(
     services: Services,
-    spec: EmbeddingSpec,
+    spec: Spec,
     labels: dict[str, str],
     *,
     priority: Priority,
@@ -80,7 +71,7 @@ def submit_analysis(
             if first is None:
                 raise RequestInProgress("the first request with this idempotency key is still being answered")
             return _replay(first)
-        if isinstance(spec.source, UploadSource):
+        if isinstance(spec, EmbeddingSpec) and isinstance(spec.source, UploadSource):
             upload = uow.uploads.get(spec.source.upload_id)
             uow.hold(upload.sha256)
             analysis.upload_id, analysis.digest = upload.id, f"sha256:{upload.sha256}"
@@ -112,19 +103,27 @@ def cancel_analysis(services: Services, uow: UnitOfWork, analysis_id: str) -> An
     return row
 
 
-def _resolve(services: Services, spec: EmbeddingSpec) -> AnalysisRow:
-    """A row for the question, pinned to what its source is at this moment."""
+def _resolve(services: Services, spec: Spec) -> AnalysisRow:
+    """A row for the question, pinned to what its source is at this moment; what reads nothing is its parameters."""
     row = AnalysisRow(
         id=new_id("an"),
         kind=spec.kind,
         status=Status.QUEUED,
         spec=spec.model_dump(mode="json"),
+        identity={},
+        dedupe_key=dedupe_key(spec),
         created_at=datetime.now(UTC),
         fence=0,
         deliveries=0,
         events=1,
-        method_version=METHOD_VERSION,
+        method_version=spec.method_version,
     )
+    if isinstance(spec, EmbeddingSpec):
+        _pin(services, spec, row)
+    return row
+
+
+def _pin(services: Services, spec: EmbeddingSpec, row: AnalysisRow) -> None:
     settings = services.settings
     match spec.source:
         case HubSource(model_id=model_id, revision=revision):
@@ -148,7 +147,6 @@ def _resolve(services: Services, spec: EmbeddingSpec) -> AnalysisRow:
             row.dedupe_key = dedupe_key(spec, found.fingerprint)
         case UploadSource():
             pass  # read inside the transaction, so that it cannot be deleted in between
-    return row
 
 
 def store_upload(services: Services, incoming: IncomingBlob, filename: str) -> UploadRow:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gramian.analyses import METHOD_VERSION, Status
+from gramian.analyses import Status
 from gramian.errors import GeometryError, InvalidParameter, NotFound
 from gramian.families import family_of
 from gramian.geometry.scaling import OverlapFit, OverlapPoint, fit_overlap_exponent
 from gramian.scaling_answers import SOURCE, estimate_answer, slope_answer
+from gramian.specs import EmbeddingSpec
 from gramian.storage.matrices import MatrixFilter
 from gramian.storage.models import ModelFilter
 from gramian.storage.tables import AnalysisRow, MatrixRow
@@ -80,8 +81,8 @@ ANALYSIS_RULES: Sequence[tuple[str, Callable[[AnalysisRow], str | None]]] = (
         "method_version",
         lambda row: (
             None
-            if row.method_version == METHOD_VERSION
-            else f"measured by method {row.method_version}, now it is {METHOD_VERSION}: analyse it again"
+            if row.method_version == EmbeddingSpec.method_version
+            else f"measured by method {row.method_version}, now it is {EmbeddingSpec.method_version}: analyse it again"
         ),
     ),
 )

@@ -42,6 +42,8 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.StorageFull: 507,
 }
 
+DISCRIMINATORS = ("kind", "type")
+
 DATABASE_AWAY = (OperationalError, InternalError, InterfaceError, PoolTimeout)
 DATABASE_RETRY_SECONDS = 2
 
@@ -122,7 +124,7 @@ def _gramian_error(request: Request, error: Exception) -> JSONResponse:
 
 def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    found = [FieldError(pointer=_pointer(item["loc"]), detail=_sentence(item)) for item in error.errors()]
+    found = [FieldError(pointer=_pointer(item, error.body), detail=_sentence(item)) for item in error.errors()]
     malformed = any(item["type"] == "json_invalid" for item in error.errors())
     return _answer(
         request,
@@ -206,14 +208,30 @@ def _answer(
     return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
-def _pointer(location: Sequence[str | int]) -> str:
-    """A JSON pointer into the body, or `/name` of a parameter."""
+def _pointer(item: Mapping[str, Any], body: object) -> str:
+    """A JSON pointer into the body, or `/name` of a parameter.
+
+    Pydantic puts the variant that `kind` or `type` chose into the path, which the body does not have as a level.
+    """
+    location = item["loc"]
     parts = list(location[1:] if location and location[0] in ("body", "query", "path", "header") else location)
-    if parts[:1] == ["source"] and len(parts) > 2:
-        del parts[1]  # the variant of the source, which the body does not have as a level
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts) or "/"
+    levels, at = [], body
+    for part in parts:
+        if isinstance(at, Mapping) and part not in at and part in [at.get(name) for name in DISCRIMINATORS]:
+            continue
+        levels.append(part)
+        inside = isinstance(at, Mapping) and part in at
+        at = at[part] if inside else None  # type: ignore[index]
+    if not levels and item["type"].startswith("union_tag"):
+        levels = [item["ctx"]["discriminator"].strip("'")]
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in levels) or "/"
 
 
 def _sentence(item: Mapping[str, Any]) -> str:
+    match item["type"]:
+        case "union_tag_invalid":
+            return f"{item['ctx']['tag']!r} is none of {item['ctx']['expected_tags']}"
+        case "union_tag_not_found":
+            return f"say which by {item['ctx']['discriminator']}"
     message = str(item["msg"]).removeprefix("Value error, ")
     return message if message[:2].isupper() else message[:1].lower() + message[1:]

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from gramian.analyses import EmbeddingSpec
 from gramian.errors import GeometryError, PathSourceDisabled, SourceChanged
 from gramian.geometry.alignment import alignment
 from gramian.geometry.measurement import MatrixGeometry, measure_matrix
 from gramian.settings import Settings
+from gramian.specs import EmbeddingSpec
 from gramian.storage.blobs import BlobStore
 from gramian.storage.jobs import Outcome
 from gramian.storage.tables import MatrixRow
@@ -28,26 +28,20 @@ from workers.devices import BLOCK_BYTES, blocks_on, choose_device, device_name
 from workers.matrix_rows import matrix_row
 from workers.pairs import look_at_pairs, pairs_to_see
 from workers.progress import Progress
+from workers.runs import Run
 
 #: Parts of the whole, for the progress bar: fetching's where bytes come over a network, and of a matrix the pairs'.
 FETCH_SHARE = 0.5
 PAIRS_SHARE = 0.6
 
 
-def measure_embedding(
-    analysis_id: str,
-    spec: EmbeddingSpec,
-    identity: dict[str, Any],
-    *,
-    settings: Settings,
-    spool: Path,
-    progress: Progress,
-) -> Outcome:
+def measure_embedding(run: Run[EmbeddingSpec]) -> Outcome:
     """Read the vocabulary matrices and measure each; everything that the finished analysis stores."""
-    device = choose_device(settings, required=spec.device)
+    spec, identity, progress = run.spec, run.identity, run.progress
+    device = choose_device(run.settings, required=spec.device)
     fetch_share = FETCH_SHARE if spec.source.type == "hub" else 0.0
     progress("resolve", 0.0, "reading the checkpoint's header")
-    with open_source(spec, identity, settings=settings, spool=spool) as source:
+    with open_source(spec, identity, settings=run.settings, spool=run.spool) as source:
         vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress, fetch_share))
         tied = vocabulary.tying.finding not in ("untied", "not_compared")
         digests: dict[str, str] = identity.get("tensors", {})  # an upload's were made when it arrived
@@ -64,12 +58,12 @@ def measure_embedding(
             expected = pairs_to_see(spec.pairs, geometry.moments.pairs)
             watch = _comparing(progress, matrix, expected, measured, start + share)
             pairs = look_at_pairs(spec.pairs, matrix, geometry, device, watch)
-            row = matrix_row(analysis_id, position, role, matrix, geometry, digest=digest, tied=tied, pairs=pairs)
+            row = matrix_row(run.id, position, role, matrix, geometry, digest=digest, tied=tied, pairs=pairs)
             matrices.append(row)
         aligned = _aligned(vocabulary, partial(progress, "alignment", 1.0))
         bytes_fetched = source.bytes_fetched
         if spec.source.type == "path":
-            check_unchanged(_root(settings), PathIdentity(**identity))
+            check_unchanged(_root(run.settings), PathIdentity(**identity))
     progress.close()
     return Outcome(
         matrices=matrices,

@@ -65,9 +65,9 @@ def worker_died(deliveries: int) -> Failure:
 OUT_OF_MEMORY: Failure = {
     "code": "out_of_memory",
     "title": "The worker ran out of memory",
-    "detail": "the matrix needs more memory than this worker has",
-    "hint": 'run it on a worker with more memory, or on the CPU ("device": "cpu"): several float64 matrices of d×d '
-    "are held at once",
+    "detail": "the analysis needs more memory than this worker has",
+    "hint": 'run it on a worker with more memory, or on the CPU ("device": "cpu"): an embedding needs several '
+    "float64 matrices of d×d, a packing several of k×d",
 }
 
 DEFECT: Failure = {

@@ -3,15 +3,17 @@
 import logging
 import shutil
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from rq.timeouts import JobTimeoutException
 from structlog.contextvars import bind_contextvars
 
-from gramian.analyses import EmbeddingSpec
 from gramian.errors import GramianError, LeaseLost
 from gramian.settings import Settings
+from gramian.specs import Kind, parse_spec
 from gramian.storage.jobs import Claim, Outcome
 from gramian.storage.unit_of_work import UnitOfWork
 from workers import process
@@ -20,10 +22,14 @@ from workers.failures import DEFECT, OUT_OF_MEMORY, described, postponed, timed_
 from workers.finish import Answer, store
 from workers.lease import kept_lease
 from workers.outcomes import Ending
+from workers.packing import find_packing
 from workers.progress import Progress
+from workers.runs import Run
 from workers.spool import spool_folder
 
 log = logging.getLogger("gramian.worker")
+
+KINDS: Mapping[Kind, Callable[[Run[Any]], Outcome]] = {"embedding": measure_embedding, "packing": find_packing}
 
 
 def run_analysis(analysis_id: str) -> None:
@@ -60,7 +66,7 @@ def run_analysis(analysis_id: str) -> None:
 
 def _answer(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Answer:
     try:
-        return _measure(claim, spool, progress, settings)
+        return _run(claim, spool, progress, settings)
     except LeaseLost:
         raise
     except GramianError as failure:
@@ -80,10 +86,10 @@ def _answer(claim: Claim, spool: Path, progress: Progress, settings: Settings) -
         return DEFECT
 
 
-def _measure(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Outcome:
-    spec = EmbeddingSpec.model_validate(claim.spec)
+def _run(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Outcome:
+    spec = parse_spec(claim.spec)
     spool.mkdir(parents=True)
     try:
-        return measure_embedding(claim.id, spec, claim.identity, settings=settings, spool=spool, progress=progress)
+        return KINDS[spec.kind](Run(claim.id, spec, claim.identity, settings, spool, progress))
     finally:
         shutil.rmtree(spool, ignore_errors=True)

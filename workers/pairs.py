@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import torch
 
-from gramian.analyses import PairChoice
 from gramian.geometry.measurement import MatrixGeometry
 from gramian.geometry.pairs import PairStatistics, exact_pairs, sampled_pairs
+from gramian.specs import PairChoice
 from gramian.weights.tensors import StoredMatrix
 from workers.devices import row_range_on
 

@@ -4,6 +4,7 @@ import logging
 import signal
 import sys
 import threading
+import time
 
 from redis import Redis, RedisError
 from sqlalchemy import Engine
@@ -16,11 +17,14 @@ from gramian.settings import Settings
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
+from workers.artifacts import sweep_artifacts
 from workers.failures import worker_died
 from workers.queue import connect, push, waiting_ids
 from workers.spool import sweep_spool
 
 log = logging.getLogger("gramian.reconcile")
+
+ARTIFACTS_SWEPT_SECONDS = 600.0  # a walk through all files that analyses made: seldom
 
 
 def reconcile(engine: Engine, connection: Redis, settings: Settings) -> int:
@@ -60,12 +64,16 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     engine = open_engine(settings.sqlalchemy_url)
+    sweep_due = time.monotonic()
     with connect(settings.redis_url) as connection:
         while True:
             try:
                 if sent := reconcile(engine, connection, settings):
                     log.info("pushed %d analyses again", sent)
                 _tidy(engine, settings)
+                if time.monotonic() >= sweep_due:
+                    sweep_artifacts(engine, settings)
+                    sweep_due = time.monotonic() + ARTIFACTS_SWEPT_SECONDS
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("could not reconcile just now: %s", type(error).__name__)
             if stop.wait(settings.reconcile_seconds):

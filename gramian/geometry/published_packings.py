@@ -76,3 +76,15 @@ RANDOM: tuple[PackingPoint, ...] = tuple(
         unit=2**-14,
     )
 )
+
+
+def published_epsilon(vectors: int, dim: int, *, random: bool = False) -> float | None:
+    """ε* that was published for k vectors in d dimensions, by descent or by random draws; None where none was.
+
+    Examples
+    --------
+    >>> published_epsilon(2000, 256, random=True), published_epsilon(2000, 100)
+    (0.283447265625, None)
+    """
+    table = RANDOM if random else OPTIMISED
+    return next((point.epsilon for point in table if (point.vectors, point.dim) == (vectors, dim)), None)

@@ -5,9 +5,22 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from gramian.errors import StorageFull
+from gramian.settings import Settings
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a store, by the digest of its bytes."""
+
+    sha256: str
+    size: int
 
 
 class BlobStore:
@@ -37,9 +50,28 @@ class BlobStore:
                 hint="delete uploads that are no longer needed, or give the data folder more room",
             )
 
-    def sweep(self) -> None:
-        """Remove what an upload that was cut off by a crash has left; what is being received is locked."""
+    def store(self, chunks: Iterable[bytes], *, size: int) -> StoredFile:
+        """A whole file of about `size` bytes, durable when this returns; nothing is left of it after an error."""
+        self.check_room(size)
+        incoming = self.receive()
+        try:
+            for chunk in chunks:
+                incoming.write(chunk)
+            incoming.flush()
+            incoming.publish()
+        finally:
+            incoming.discard()
+        return StoredFile(incoming.sha256, incoming.size)
+
+    def digests(self, *, older_than: float) -> list[str]:
+        """Of the files that were written so many seconds ago or earlier."""
+        return [path.name for path in self.root.glob("??/*") if _age(path) >= older_than]
+
+    def sweep(self, *, older_than: float = 0.0) -> None:
+        """Remove what a crash cut off, if it has not grown for so many seconds; what is being received is locked."""
         for leftover in (self.root / "incoming").glob("*"):
+            if _age(leftover) < older_than:
+                continue
             try:
                 with leftover.open("rb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,3 +126,15 @@ class IncomingBlob:
     def discard(self) -> None:
         self._file.close()
         self.path.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    """Seconds since the file was written; 0 if it has just gone."""
+    with suppress(FileNotFoundError):
+        return time.time() - path.stat().st_mtime
+    return 0.0
+
+
+def artifact_store(settings: Settings) -> BlobStore:
+    """Where the files lie that analyses make."""
+    return BlobStore(settings.data_dir / "artifacts", reserve_bytes=settings.disk_reserve_bytes)

@@ -1,7 +1,7 @@
 """Running analyses in SQL: claimed under a fence, renewed, finished in one transaction, or found abandoned."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,26 +10,29 @@ from sqlalchemy.orm import Session
 
 from gramian.analyses import Status
 from gramian.errors import LeaseLost
+from gramian.storage.blobs import StoredFile
 from gramian.storage.engine import database_epoch, database_started
 from gramian.storage.events import EventType, record
-from gramian.storage.tables import AnalysisRow, MatrixRow
+from gramian.storage.tables import AnalysisRow, FileRow, MatrixRow
 
 PAUSE_LEASES = 2  # nobody could renew while the database was away: owners go first when it is back
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a successful run leaves behind."""
+    """What a successful run leaves behind: rows of matrices, or an answer, and files; and what they rest on."""
 
-    matrices: Sequence[MatrixRow]
-    digest: str
-    tying: dict[str, Any]
-    alignment: dict[str, Any] | None
-    warnings: list[dict[str, str]]
     device: str
     torch_version: str
     seconds: dict[str, float]
-    bytes_fetched: int
+    digest: str | None = None
+    matrices: Sequence[MatrixRow] = ()
+    tying: dict[str, Any] | None = None
+    alignment: dict[str, Any] | None = None
+    warnings: list[dict[str, str]] | None = None
+    bytes_fetched: int | None = None
+    answer: dict[str, Any] | None = None
+    files: Mapping[str, StoredFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,11 @@ class JobRepository:
             torch_version=outcome.torch_version,
             seconds=outcome.seconds,
             bytes_fetched=outcome.bytes_fetched,
+            answer=outcome.answer,
             gramian_version=gramian_version,
         )
         self.session.add_all(outcome.matrices)
+        self.session.add_all(FileRow(analysis_id=id, name=name, **vars(file)) for name, file in outcome.files.items())
 
     def fail(self, id: str, fence: int, error: dict[str, Any]) -> None:
         """End the analysis with the reason, or raise LeaseLost."""

@@ -104,6 +104,7 @@ class AnalysisRow(Base):
     tying: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     alignment: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     warnings: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    answer: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # of kinds without tables
 
     labels: Mapped[list["LabelRow"]] = relationship(
         lazy="selectin", cascade="all, delete-orphan", order_by="LabelRow.name"
@@ -153,6 +154,17 @@ class LabelRow(Base):
     value: Mapped[str] = mapped_column(String(400))
 
     __table_args__ = (Index("ix_analysis_labels_name_value", "name", "value"),)
+
+
+class FileRow(Base):
+    """A file that an analysis made; its bytes lie among the artifacts under their digest."""
+
+    __tablename__ = "analysis_files"
+
+    analysis_id: Mapped[str] = mapped_column(ForeignKey("analyses.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    sha256: Mapped[str] = mapped_column(String(64), index=True)
+    size: Mapped[int] = mapped_column(BigInteger)
 
 
 class MatrixRow(Base):

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from gramian.storage.analyses import AnalysisRepository
+from gramian.storage.files import FileRepository
 from gramian.storage.idempotency import IdempotencyRepository
 from gramian.storage.jobs import JobRepository
 from gramian.storage.matrices import MatrixRepository
@@ -26,6 +27,7 @@ class UnitOfWork:
     def __enter__(self) -> Self:
         self.session = Session(self._engine, expire_on_commit=False)
         self.analyses = AnalysisRepository(self.session)
+        self.files = FileRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
         self.jobs = JobRepository(self.session)
         self.matrices = MatrixRepository(self.session)

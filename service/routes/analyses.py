@@ -3,8 +3,9 @@
 import hashlib
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse
 from structlog.contextvars import bind_contextvars
 
 from gramian.analyses import ENDED, Status, canonical_json
@@ -26,7 +27,7 @@ from service.dependencies import (
     WritingDep,
 )
 from service.problems import responses
-from service.schemas.analyses import Analysis, AnalysisList, AnalysisRequest
+from service.schemas.analyses import Analysis, AnalysisBody, AnalysisList, AnalysisRequest
 
 OK, ACCEPTED = 200, 202
 RETRY_AFTER_SECONDS = 1
@@ -46,7 +47,7 @@ router = APIRouter(prefix="/v1/analyses", tags=["analyses"])
     ),
 )
 async def create_analysis(
-    body: AnalysisRequest, request: Request, services: ServicesDep, wait: WaitDep, key: IdempotencyKeyDep
+    body: AnalysisBody, request: Request, services: ServicesDep, wait: WaitDep, key: IdempotencyKeyDep
 ) -> Response:
     """Ask for an analysis. The same question asked again gets the analysis that answers it.
 
@@ -102,11 +103,36 @@ def get_analysis(analysis: AnalysisDep, if_none_match: Annotated[str | None, Hea
     headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
     if analysis.status not in ENDED:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if if_none_match and any(
-        tag.strip().removeprefix("W/") in (headers["ETag"], "*") for tag in if_none_match.split(",")
-    ):
+    if _matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/{analysis_id}/{name}.safetensors",
+    response_class=FileResponse,
+    responses=responses(
+        404,
+        more={
+            200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+            304: {"description": "Unchanged"},
+        },
+    ),
+)
+def get_file(
+    analysis: AnalysisDep,
+    name: Annotated[str, Path(max_length=64)],
+    services: ServicesDep,
+    uow: ReadingDep,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """A file that the analysis made, as its result links to it. Its `ETag` is the SHA-256 of its bytes."""
+    file = uow.files.get(analysis, f"{name}.safetensors")
+    headers = {"ETag": f'"{file.sha256}"', "Cache-Control": "private, max-age=31536000, immutable"}
+    if _matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    path = services.artifacts.path(file.sha256)
+    return FileResponse(path, filename=f"{analysis.id}-{name}.safetensors", headers=headers)
 
 
 @router.get("", responses=responses(422))
@@ -131,6 +157,11 @@ def list_analyses(
         limit=limit,
     )
     return AnalysisList(items=[Analysis.from_row(row) for row in page.items], next_cursor=page.next_cursor)
+
+
+def _matches(if_none_match: str | None, etag: str) -> bool:
+    tags = if_none_match.split(",") if if_none_match else ()
+    return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in tags)
 
 
 def _label(text: str) -> tuple[str, str | None]:

@@ -66,7 +66,9 @@ def _latest(uow: UnitOfWork, name: str) -> AnalysisRow:
 def _succeeded(uow: UnitOfWork, id: str) -> AnalysisRow:
     row = uow.analyses.get(id)
     if not row.matrices:
-        raise InvalidParameter("/analysis", f"analysis {id!r} is {row.status} and has no numbers to compare")
+        raise InvalidParameter(
+            "/analysis", f"analysis {id!r} ({row.kind}) is {row.status} and has no matrices to compare"
+        )
     return row
 
 

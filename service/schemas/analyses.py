@@ -1,22 +1,36 @@
 """An analysis: the question as it is asked, and the resource."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
+from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from gramian.analyses import EmbeddingSpec, Status
+from gramian.analyses import Status
 from gramian.queues import Priority
+from gramian.specs import EmbeddingSpec, Kind, PackingSpec, Spec, parse_spec
 from gramian.storage.tables import AnalysisRow
 from service.problems import Problem, problem_type
 from service.schemas.common import Caveat, ModelReference
 from service.schemas.matrices import MatrixResult, Quantile
+from service.schemas.packings import PackingResult
 
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 LabelValue = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class AnalysisRequest(EmbeddingSpec):
+class Request(BaseModel):
+    """What is said beside the question."""
+
+    priority: Priority = Field("interactive", description="`batch` waits for everything `interactive`")
+    labels: dict[LabelName, LabelValue] = Field(default_factory=dict, max_length=32)
+
+    def spec(self) -> Spec:
+        return parse_spec(self.model_dump(exclude=set(Request.model_fields)))
+
+
+class EmbeddingRequest(EmbeddingSpec, Request):
     """A question: which weights, which matrices."""
 
     model_config = ConfigDict(
@@ -29,11 +43,25 @@ class AnalysisRequest(EmbeddingSpec):
     )
 
     kind: Literal["embedding"]
-    priority: Priority = Field("interactive", description="`batch` waits for everything `interactive`")
-    labels: dict[LabelName, LabelValue] = Field(default_factory=dict, max_length=32)
 
-    def spec(self) -> EmbeddingSpec:
-        return EmbeddingSpec(source=self.source, tensors=self.tensors, pairs=self.pairs, device=self.device)
+
+class PackingRequest(PackingSpec, Request):
+    """A question: how many vectors, in how many dimensions, found how."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"kind": "packing", "vectors": 2000, "dim": 128, "steps": 1000, "seed": 0, "method": "optimized"},
+                {"kind": "packing", "vectors": 16384, "dim": 128, "method": "code"},
+            ]
+        }
+    )
+
+    kind: Literal["packing"]
+
+
+AnalysisRequest = EmbeddingRequest | PackingRequest
+AnalysisBody = Annotated[AnalysisRequest, Body(discriminator="kind")]
 
 
 class Tying(BaseModel):
@@ -56,6 +84,23 @@ class EmbeddingResult(BaseModel):
     tying: Tying
     alignment: Alignment | None = Field(description="where both embeddings were analysed and have the same rows")
     warnings: list[Caveat]
+
+    @classmethod
+    def from_row(cls, row: AnalysisRow) -> Self:
+        return cls(
+            matrices=[MatrixResult.from_row(matrix) for matrix in row.matrices],
+            tying=Tying(**(row.tying or {})),
+            alignment=_alignment(row),
+            warnings=[Caveat(**warning) for warning in row.warnings or ()],
+        )
+
+
+Result = EmbeddingResult | PackingResult
+
+RESULTS: Mapping[str, Callable[[AnalysisRow], Result]] = {
+    "embedding": EmbeddingResult.from_row,
+    "packing": PackingResult.from_row,
+}
 
 
 class Progress(BaseModel):
@@ -85,7 +130,7 @@ class Analysis(BaseModel):
     """One analysis: its state and, once it has succeeded, its numbers and what they rest on."""
 
     id: str
-    kind: Literal["embedding"]
+    kind: Kind
     status: Status
     created_at: datetime
     started_at: datetime | None
@@ -94,24 +139,18 @@ class Analysis(BaseModel):
     priority: Priority
     callers: int = Field(1, description="how many asked for it and have not cancelled")
     labels: dict[str, str]
-    spec: EmbeddingSpec
+    spec: Annotated[Spec, Field(discriminator="kind")]
     model: ModelReference | None
-    digest: str | None = Field(description="of the uploaded file, or of the matrices' bytes where they were read")
+    digest: str | None = Field(
+        description="of the uploaded file, of the matrices' bytes where they were read, or of the file made"
+    )
     progress: Progress
     error: Problem | None
-    result: EmbeddingResult | None
+    result: Result | None
     provenance: Provenance
 
     @classmethod
     def from_row(cls, row: AnalysisRow, *, deduplicated: bool = False) -> Self:
-        result = None
-        if row.status == Status.SUCCEEDED:
-            result = EmbeddingResult(
-                matrices=[MatrixResult.from_row(matrix) for matrix in row.matrices],
-                tying=Tying(**(row.tying or {})),
-                alignment=_alignment(row),
-                warnings=[Caveat(**warning) for warning in row.warnings or ()],
-            )
         return cls(
             id=row.id,
             kind=row.kind,
@@ -123,12 +162,12 @@ class Analysis(BaseModel):
             priority=row.priority,
             callers=max(row.callers, 0),
             labels={label.name: label.value for label in row.labels},
-            spec=EmbeddingSpec.model_validate(row.spec),
+            spec=parse_spec(row.spec),
             model=ModelReference(id=row.model_id, revision=row.revision, commit=row.commit) if row.model_id else None,
             digest=row.digest,
             progress=Progress.model_validate(row),
             error=_stored_problem(row),
-            result=result,
+            result=RESULTS[row.kind](row) if row.status == Status.SUCCEEDED else None,
             provenance=Provenance(
                 gramian_version=row.gramian_version,
                 method_version=row.method_version,

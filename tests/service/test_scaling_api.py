@@ -10,8 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from scipy import optimize, stats
 
-from gramian.analyses import METHOD_VERSION, EmbeddingSpec, HubSource, Status, new_id
+from gramian.analyses import Status, new_id
 from gramian.settings import Settings
+from gramian.specs import EmbeddingSpec, HubSource
 from gramian.storage import schema
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow, LabelRow
@@ -240,7 +241,7 @@ def stored(settings):
                 model_id=model_id,
                 created_at=datetime.now(UTC),
                 finished_at=datetime.now(UTC),
-                method_version=more.get("method_version", METHOD_VERSION),
+                method_version=more.get("method_version", EmbeddingSpec.method_version),
                 tying=more.get("tying", {"finding": "tied", "flag": None, "reason": "planted"}),
             )
             row.labels = [LabelRow(name="family", value=more["label"])] if "label" in more else []

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine, update
 
-from gramian.analyses import EmbeddingSpec, PathSource, Status, dedupe_key, new_id
+from gramian.analyses import Status, dedupe_key, new_id
+from gramian.specs import EmbeddingSpec, PathSource
 from gramian.storage.jobs import Outcome
 from gramian.storage.tables import AnalysisRow, MatrixRow
 from gramian.storage.unit_of_work import UnitOfWork
@@ -66,15 +67,15 @@ def matrix(analysis_id: str, *, dim: int = 4, epsilon: float = 0.05, capacity: f
     return MatrixRow(**(numbers | known))
 
 
-def outcome(*matrices: MatrixRow) -> Outcome:
-    return Outcome(
-        matrices=matrices,
-        digest="sha256:0",
-        tying={"flag": None, "finding": "no_head", "reason": "none"},
-        alignment=None,
-        warnings=[],
-        device="cpu",
-        torch_version="2",
-        seconds={},
-        bytes_fetched=0,
-    )
+def outcome(*matrices: MatrixRow, **values: object) -> Outcome:
+    given = {
+        "matrices": matrices,
+        "digest": "sha256:0",
+        "tying": {"flag": None, "finding": "no_head", "reason": "none"},
+        "warnings": [],
+        "device": "cpu",
+        "torch_version": "2",
+        "seconds": {},
+        "bytes_fetched": 0,
+    }
+    return Outcome(**(given | values))

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from gramian.analyses import EmbeddingSpec, HubSource, Status, new_id
+from gramian.analyses import Status, new_id
 from gramian.errors import NotFound
+from gramian.specs import EmbeddingSpec, HubSource
 from gramian.storage.matrices import MatrixFilter
 from gramian.storage.models import ModelFilter
 from gramian.storage.tables import AnalysisRow
