@@ -247,6 +247,18 @@ class Conflict(GramianError):
     advice = "look at the resource, then decide"
 
 
+class KeyRequired(GramianError):
+    """No key was sent where one is needed, or none that is live: which of the two is not told."""
+
+    code = "key_required"
+    title = "An access key is required"
+
+
+class ScopeMissing(GramianError):
+    code = "scope_missing"
+    title = "The key does not permit this"
+
+
 class RequestInProgress(GramianError):
     code = "request_in_progress"
     title = "The same request is still being answered"

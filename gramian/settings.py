@@ -1,5 +1,6 @@
 """Every setting of the service, read once from `GRAMIAN_*` variables, frozen, and passed in."""
 
+import ipaddress
 from pathlib import Path
 from typing import Literal
 
@@ -32,10 +33,15 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address that `gramian serve` binds.")
     port: int = Field(8000, ge=0, le=65535, description="Port that `gramian serve` binds; 0 takes a free one.")
+    require_keys: bool | None = Field(
+        None,
+        description="Whether requests need an access key. Unset: on every address but loopback.",
+    )
     open_network: bool = Field(
         False,
-        description="Permit `gramian serve` to bind another address than loopback, though anyone may then use it.",
+        description="Serve another address than loopback without keys, so that anyone who reaches it may do anything.",
     )
+    anonymous_read: bool = Field(False, description="Where keys are required: permit reading without one.")
     path_root: Path | None = Field(
         None, description='Folder whose files may be analysed as {"type": "path"}. Unset: path sources are refused.'
     )
@@ -90,5 +96,18 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'gramian.db'}"
 
     @property
+    def keys_required(self) -> bool:
+        if self.require_keys is not None:
+            return self.require_keys
+        return not (self.open_network or _is_loopback(self.host))
+
+    @property
     def hub_token(self) -> str | None:
         return self.hf_token.get_secret_value() if self.hf_token else None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -20,7 +20,7 @@ from service.feed import Feed
 from service.metrics import Backlog, ServiceMetrics
 from service.operations import blob_folder
 from service.requests import RequestIds
-from service.routes import analyses, capacity, events, health, metrics, pictures, registry, scaling, uploads
+from service.routes import analyses, capacity, events, health, keys, metrics, pictures, registry, scaling, uploads
 from service.server import Departure
 
 DESCRIPTION = """How much room for features is left in a language model's latent space, and how superposed its
@@ -68,8 +68,9 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         redoc_url=None,
         separate_input_output_schemas=False,
     )
+    app.state.settings = settings
     problems.install(app)
-    for module in (analyses, events, pictures, uploads, capacity, scaling, registry, health, metrics):
+    for module in (analyses, events, pictures, uploads, capacity, scaling, registry, health, metrics, keys):
         app.include_router(module.router)
     app.add_middleware(BodyLimitProblems)
     app.add_middleware(Access, metrics=counts)

@@ -10,6 +10,7 @@ import typer
 
 import gramian
 from gramian.settings import Settings
+from service import keys_cli
 
 app = typer.Typer(
     help="How much room for features is left in a language model's latent space.",
@@ -17,6 +18,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(keys_cli.app, name="keys")
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder for database and files (GRAMIAN_DATA_DIR).")]
 Pairs = Literal["none", "sampled", "exact"]
@@ -43,8 +46,6 @@ def serve(
         embedded.serve(settings, worker=worker)
     except instance.ServiceRunning as error:
         _fail(f"{error}; stop it, or choose another --data-dir", code=3)
-    except embedded.NotLoopback as error:
-        _fail(str(error), code=2)
     except OSError as error:
         _fail(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}", code=3)
 

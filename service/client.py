@@ -1,5 +1,6 @@
 """The command line's side of the HTTP API: find or start a service, ask, show progress, print the numbers."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -161,7 +162,9 @@ def service_for(question: Question, *, url: str | None, settings: Settings) -> I
 
 def _client(url: str) -> httpx2.Client:
     loopback = httpx2.URL(url).host in ("127.0.0.1", "::1", "localhost")
-    return httpx2.Client(base_url=url, timeout=httpx2.Timeout(90.0), trust_env=not loopback)
+    key = os.environ.get("GRAMIAN_API_KEY")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return httpx2.Client(base_url=url, headers=headers, timeout=httpx2.Timeout(90.0), trust_env=not loopback)
 
 
 def _reachable(session: Session) -> Session:

@@ -1,6 +1,5 @@
 """`gramian serve`: the API in this process; Valkey and a worker beside it, started, watched and stopped here."""
 
-import ipaddress
 import logging
 import os
 import shutil
@@ -23,6 +22,7 @@ from gramian.settings import Settings
 from gramian.storage import schema
 from gramian.storage.blobs import BlobStore
 from gramian.storage.engine import open_engine
+from gramian.storage.unit_of_work import UnitOfWork
 from service.app import create_app
 from service.instance import announce, environment, owned, worker_environment
 from service.operations import blob_folder
@@ -35,20 +35,8 @@ VALKEY_START_SECONDS = 20
 KILL_SECONDS = 5  # after the time that a stopping worker has
 
 
-class NotLoopback(Exception):
-    """Anyone who reaches the address could use the service, and the operator has not said that this is meant."""
-
-    def __init__(self, host: str) -> None:
-        super().__init__(
-            f"{host} is not a loopback address, and there are no access keys yet: anyone who reaches it could read and "
-            "submit everything; set GRAMIAN_OPEN_NETWORK=true if the network itself is closed"
-        )
-
-
 def serve(settings: Settings, *, worker: bool) -> None:
     """Run until Ctrl-C or SIGTERM; then stop everything that was started."""
-    if not (settings.open_network or _is_loopback(settings.host)):
-        raise NotLoopback(settings.host)
     signal.signal(signal.SIGTERM, _exit)
     with ExitStack() as stack:
         # a Valkey of its own makes the folder its own; with one for all, several services may share the folder
@@ -56,7 +44,7 @@ def serve(settings: Settings, *, worker: bool) -> None:
         if settings.redis_url is None:
             settings = settings.model_copy(update={"redis_url": stack.enter_context(_valkey(settings))})
         BlobStore(blob_folder(settings.data_dir)).sweep()
-        _migrate(settings)
+        _prepare_database(settings)
         if worker:
             stack.enter_context(
                 _child(
@@ -77,13 +65,6 @@ def serve(settings: Settings, *, worker: bool) -> None:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             log.info("stopping")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -131,10 +112,14 @@ def _await_valkey(url: str) -> None:
                 return
 
 
-def _migrate(settings: Settings) -> None:
+def _prepare_database(settings: Settings) -> None:
     engine = open_engine(settings.sqlalchemy_url)
     try:
         schema.upgrade(engine)
+        if settings.keys_required:
+            with UnitOfWork(engine, writes=False) as uow:
+                if not uow.keys.any_live():
+                    log.warning("requests need an access key and there is none: `gramian keys create` makes one")
     finally:
         engine.dispose()
 

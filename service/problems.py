@@ -31,6 +31,8 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.PathNotFound: 404,
     errors.NotFound: 404,
     errors.NotMeasured: 404,
+    errors.KeyRequired: 401,
+    errors.ScopeMissing: 403,
     errors.Conflict: 409,
     errors.IdempotencyKeyReused: 422,
     errors.RequestInProgress: 409,
@@ -107,6 +109,8 @@ def _gramian_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.GramianError)  # noqa: S101
     pointer = getattr(error, "pointer", None)
     headers = {}
+    if isinstance(error, errors.KeyRequired):
+        headers["WWW-Authenticate"] = "Bearer"
     if error.transient:
         headers["Retry-After"] = str(int(getattr(error, "retry_after", None) or 10))
     return _answer(

@@ -258,3 +258,22 @@ class UploadRow(Base):
     tensors: Mapped[list[Any]]
     created_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
+
+
+class KeyRow(Base):
+    """An access key; what it permits, and since and until when."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100))
+    scope: Mapped[str] = mapped_column(String(10))
+    shown: Mapped[str] = mapped_column(String(20), index=True)  # the key's beginning
+    sha256: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+    def is_live(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

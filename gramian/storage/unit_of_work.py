@@ -12,6 +12,7 @@ from gramian.storage.analyses import AnalysisRepository
 from gramian.storage.files import FileRepository
 from gramian.storage.idempotency import IdempotencyRepository
 from gramian.storage.jobs import JobRepository
+from gramian.storage.keys import KeyRepository
 from gramian.storage.matrices import MatrixRepository
 from gramian.storage.models import ModelRepository
 from gramian.storage.uploads import UploadRepository
@@ -30,6 +31,7 @@ class UnitOfWork:
         self.files = FileRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
         self.jobs = JobRepository(self.session)
+        self.keys = KeyRepository(self.session)
         self.matrices = MatrixRepository(self.session)
         self.models = ModelRepository(self.session)
         self.uploads = UploadRepository(self.session)

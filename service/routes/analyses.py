@@ -13,6 +13,7 @@ from gramian.storage.idempotency import FirstAnswer
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
 from service import operations
+from service.authorization import READ, WRITE
 from service.dependencies import (
     AnalysisDep,
     AnalysisId,
@@ -33,12 +34,13 @@ OK, ACCEPTED = 200, 202
 RETRY_AFTER_SECONDS = 1
 BODY_LIMIT_BYTES = 1024**2
 
-router = APIRouter(prefix="/v1/analyses", tags=["analyses"])
+router = APIRouter(prefix="/v1/analyses", tags=["analyses"], dependencies=[READ])
 
 
 @router.post(
     "",
     status_code=202,
+    dependencies=[WRITE],
     response_model=Analysis,
     max_body_size=BODY_LIMIT_BYTES,
     responses=responses(
@@ -88,7 +90,7 @@ def _answer(row: AnalysisRow, is_new: bool) -> FirstAnswer:
     return FirstAnswer(row.id, status, Analysis.from_row(row, deduplicated=not is_new).model_dump_json(by_alias=True))
 
 
-@router.post("/{analysis_id}/cancel", responses=responses(404, 409))
+@router.post("/{analysis_id}/cancel", dependencies=[WRITE], responses=responses(404, 409))
 def cancel_analysis(analysis_id: AnalysisId, services: ServicesDep, uow: WritingDep) -> Analysis:
     """Take the wish back. An analysis that several callers asked for goes on until the last of them cancels."""
     return Analysis.from_row(operations.cancel_analysis(services, uow, analysis_id))

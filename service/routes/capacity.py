@@ -9,6 +9,7 @@ from gramian.errors import InvalidParameter
 from gramian.geometry.capacity import Form, dimension_for, epsilon_for, vocabulary_directions
 from gramian.geometry.capacity import log10_directions as capacity_log10
 from gramian.geometry.sensitivity import Axis
+from service.authorization import READ
 from service.capacity_views import capacity_svg, curve_csv, curve_svg, flat_csv
 from service.problems import responses
 from service.representations import CsvResponse, SvgResponse
@@ -26,7 +27,7 @@ Directions = Annotated[float | None, Query(ge=1, le=1.7e308, description="number
 LogDirections = Annotated[float | None, Query(ge=0, le=1e6, description="log10 of k, for numbers beyond 1e308")]
 ChosenForm = Annotated[Form, Query(description="which relation between k, d and ε")]
 
-router = APIRouter(prefix="/v1/capacity", tags=["calculators"], responses=responses(422))
+router = APIRouter(prefix="/v1/capacity", tags=["calculators"], responses=responses(422), dependencies=[READ])
 
 
 def vocabulary(

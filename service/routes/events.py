@@ -10,10 +10,11 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from gramian.analyses import ENDED
 from gramian.errors import InvalidParameter
 from gramian.storage.unit_of_work import UnitOfWork
+from service.authorization import READ
 from service.dependencies import AnalysisId, ServicesDep
 from service.problems import responses
 
-router = APIRouter(prefix="/v1/analyses", tags=["analyses"])
+router = APIRouter(prefix="/v1/analyses", tags=["analyses"], dependencies=[READ])
 
 
 def last_seen(

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Query
 from gramian.analyses import Status
 from gramian.errors import NotMeasured
 from gramian.storage.tables import MatrixRow
+from service.authorization import READ
 from service.dependencies import AnalysisDep
 from service.distribution_views import histogram_csv, histogram_svg, matrix_capacity_svg
 from service.problems import responses
@@ -14,7 +15,9 @@ from service.representations import CsvResponse, SvgResponse
 from service.schemas.common import Role
 from service.schemas.matrices import Histogram
 
-router = APIRouter(prefix="/v1/analyses/{analysis_id}", tags=["analyses"], responses=responses(404, 422))
+router = APIRouter(
+    prefix="/v1/analyses/{analysis_id}", tags=["analyses"], responses=responses(404, 422), dependencies=[READ]
+)
 
 
 def matrix(

@@ -8,6 +8,7 @@ from gramian.errors import InvalidParameter, NotFound
 from gramian.storage.models import ModelFilter
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
+from service.authorization import READ
 from service.comparing import compare
 from service.dependencies import Cursor, Limit, Name, ReadingDep
 from service.problems import responses
@@ -16,7 +17,7 @@ from service.schemas.registry import ComparedItem, Comparison, ModelList, ModelS
 
 MAX_COMPARED = 50
 
-router = APIRouter(prefix="/v1", tags=["registry"])
+router = APIRouter(prefix="/v1", tags=["registry"], dependencies=[READ])
 
 
 @router.get("/models", responses=responses(422))

@@ -16,6 +16,7 @@ from gramian.scaling_answers import (
     region_answer,
     width_exponent_answer,
 )
+from service.authorization import READ
 from service.dependencies import ReadingDep
 from service.overlap_fits import fit_overlaps
 from service.problems import responses
@@ -34,7 +35,7 @@ from service.schemas.scaling import (
 BODY_LIMIT_BYTES = 1024**2
 MAX_FEATURES = 1_000_000
 
-router = APIRouter(prefix="/v1", tags=["calculators"], responses=responses(422))
+router = APIRouter(prefix="/v1", tags=["calculators"], responses=responses(422), dependencies=[READ])
 
 # -- fits -----------------------------------------------------------------------------------------------------
 

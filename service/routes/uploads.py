@@ -10,18 +10,20 @@ from starlette.requests import ClientDisconnect
 from gramian.errors import EmptyUpload, UploadInterrupted, UploadTooLarge
 from gramian.storage.blobs import IncomingBlob
 from service import operations
+from service.authorization import READ, WRITE
 from service.dependencies import ServicesDep, UploadDep, WritingDep
 from service.problems import responses
 from service.schemas.uploads import Upload
 
 CHUNK_BYTES = 4 * 1024**2  # handed to a thread at once: few hops, and little of a large file in memory
 
-router = APIRouter(prefix="/v1/uploads", tags=["uploads"])
+router = APIRouter(prefix="/v1/uploads", tags=["uploads"], dependencies=[READ])
 
 
 @router.post(
     "",
     status_code=201,
+    dependencies=[WRITE],
     responses=responses(408, 413, 422, 507),
     openapi_extra={
         "requestBody": {
@@ -57,7 +59,7 @@ def get_upload(upload: UploadDep) -> Upload:
     return Upload.model_validate(upload)
 
 
-@router.delete("/{upload_id}", status_code=204, responses=responses(404, 409))
+@router.delete("/{upload_id}", dependencies=[WRITE], status_code=204, responses=responses(404, 409))
 def delete_upload(upload_id: str, services: ServicesDep, uow: WritingDep) -> None:
     """Delete the file. Results of its analyses stay."""
     operations.delete_upload(services, uow, uow.uploads.get(upload_id))

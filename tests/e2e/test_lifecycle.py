@@ -145,10 +145,22 @@ def test_one_service_a_data_folder(start, tmp_path: Path) -> None:
     assert service.stop() == 0
 
 
-def test_an_open_address_needs_the_operators_word(tmp_path: Path) -> None:
-    refused = serve("--data-dir", str(tmp_path), "--host", "0.0.0.0", "--port", "0")
-    assert refused.returncode == 2
-    assert "GRAMIAN_OPEN_NETWORK" in refused.stderr
+def test_an_address_that_is_not_loopback_wants_a_key(start, tmp_path: Path) -> None:
+    service = start("--no-worker", "--host", "0.0.0.0")
+    assert "gramian keys create" in service.log.read_text()
+    assert service.http.get("/livez").status_code == 200
+    assert service.http.get("/v1/analyses").status_code == 401
+
+    keys = [sys.executable, "-m", "service", "keys"]
+    environ = os.environ | {"GRAMIAN_DATA_DIR": str(service.data_dir)}
+    made = subprocess.run([*keys, "create", "ci"], capture_output=True, text=True, env=environ, check=True)
+    headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+    assert service.http.get("/v1/analyses", headers=headers).status_code == 200
+    id = made.stderr.split()[0]
+    subprocess.run([*keys, "revoke", id], capture_output=True, env=environ, check=True)
+    assert service.http.get("/v1/analyses", headers=headers).status_code == 401
+    assert made.stdout.strip() not in service.log.read_text()
+    assert service.stop() == 0
 
 
 def test_a_taken_port_is_named(start, tmp_path: Path) -> None:
