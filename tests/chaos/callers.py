@@ -85,7 +85,8 @@ class Caller:
             parameters = {"filename": question.filename}
             upload = self._send("POST", "/v1/uploads", params=parameters, content=question.upload).json()
             source = {"type": "upload", "upload_id": upload["id"]}
-        body = {"kind": "embedding", "source": source, "priority": self._draw.choice(["interactive", "batch"])}
+        asks = question.parameters or {"kind": "embedding", "source": source}
+        body = asks | {"priority": self._draw.choice(["interactive", "batch"])}
         headers = {"Idempotency-Key": f"chaos-{question.number}"}
         analysis = self._send("POST", "/v1/analyses", json=body, headers=headers).json()
         asked.ids.add(analysis["id"])

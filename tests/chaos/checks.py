@@ -62,7 +62,9 @@ def _told(one: Asked) -> Iterable[str]:
     elif status != "succeeded":
         yield f"{name}: {status}: {error}"
     else:
-        epsilons = [matrix["epsilon"]["value"] for matrix in one.final["result"]["matrices"]]
+        result = one.final["result"]
+        matrices = result.get("matrices")
+        epsilons = [result["epsilon"]] if matrices is None else [matrix["epsilon"]["value"] for matrix in matrices]
         if not _same(epsilons, expected.epsilons):
             yield f"{name}: ε {epsilons}, not {expected.epsilons}"
 
@@ -90,8 +92,8 @@ def _story(row: AnalysisRow, events: Sequence[EventRow], matrices: Sequence[Matr
     attempts = sum(event.type == "status" and event.data["status"] == "running" for event in events)
     if not (attempts == row.fence and 0 <= row.deliveries <= row.fence):
         yield f"{attempts} attempts in the events, fence {row.fence}, deliveries {row.deliveries}"
-    if bool(matrices) != (row.status == "succeeded"):
-        yield f"{row.status} with {len(matrices)} matrices"
+    if bool(_stored_epsilons(row, matrices)) != (row.status == "succeeded"):
+        yield f"{row.status} with {len(matrices)} matrices and the answer {row.answer}"
     if (row.error is not None) != (row.status == "failed"):
         yield f"{row.status} with error {row.error}"
 
@@ -123,14 +125,19 @@ def _agrees(one: Asked, stories: dict[str, Story]) -> Iterable[str]:
     row, events, matrices = stories[one.final["id"]]
     if one.final["status"] != row.status:
         yield f"{row.id}: told {one.final['status']}, stored {row.status}"
-    if row.status == "succeeded" and not _same([matrix.epsilon for matrix in matrices], one.question.expected.epsilons):
-        yield f"{row.id}: stored ε {[matrix.epsilon for matrix in matrices]}, not {one.question.expected.epsilons}"
+    stored = _stored_epsilons(row, matrices)
+    if row.status == "succeeded" and not _same(stored, one.question.expected.epsilons):
+        yield f"{row.id}: stored ε {stored}, not {one.question.expected.epsilons}"
     if one.events is not None:
         received = [(event["number"], event["type"], event["data"]) for event in one.events]
-        stored = [(event.number, event.type, event.data) for event in events]
-        if received != stored:
+        written = [(event.number, event.type, event.data) for event in events]
+        if received != written:
             numbers = [number for number, _, _ in received]
-            yield f"{row.id}: its watcher received events {numbers}, {len(stored)} are stored"
+            yield f"{row.id}: its watcher received events {numbers}, {len(written)} are stored"
+
+
+def _stored_epsilons(row: AnalysisRow, matrices: Sequence[MatrixRow]) -> list[float]:
+    return [row.answer["epsilon"]] if row.answer else [matrix.epsilon for matrix in matrices]
 
 
 def _same(found: Sequence[float], expected: Sequence[float]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from safetensors.numpy import save
 
 from tests.e2e.oracle import epsilon
@@ -23,7 +24,7 @@ LONG_SHAPES = ((6_000, 768), (6_000, 1024), (12_000, 1024))  # seconds each: the
 
 @dataclass(frozen=True)
 class Expected:
-    """How the analysis must end: ε of each of its matrices, or the code of its failure."""
+    """How the analysis must end: ε of each of its matrices, or of its packing, or the code of its failure."""
 
     epsilons: tuple[float, ...] = ()
     code: str | None = None  # of the stored error, or of the refusal where the question is refused at once
@@ -33,12 +34,13 @@ class Expected:
 
 @dataclass(frozen=True)
 class Question:
-    """One question that nobody else asks. `upload` goes up first, under the name `filename`."""
+    """One question that nobody else asks: of a source, of an `upload` named `filename`, or of `parameters` alone."""
 
     number: int
     kind: str
     expected: Expected
     source: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     upload: bytes = b""
     filename: str = ""
     file: Path | None = None  # removed when the answer is there
@@ -101,6 +103,11 @@ class Questions:
         files = {"config.json": b'{"tie_word_embeddings": false}', "model.safetensors": save(names)}
         return self._on_hub(number, kind, right(tables[0], head), files)
 
+    def _packing(self, number: int, kind: str, draw: random.Random) -> Question:
+        size = {"vectors": draw.randrange(20, 200), "dim": draw.randrange(2, 40), "draws": 100, "seed": number}
+        parameters = {"kind": "packing", "method": "random"} | size
+        return Question(number, kind, Expected((best_of_draws(**size),)), parameters=parameters)
+
     def _no_vocabulary(self, number: int, kind: str, draw: random.Random) -> Question:
         files = {"config.json": b"{}", "model.safetensors": save({"layers.0.mlp.weight": self._matrix(number, draw)})}
         return self._on_hub(number, kind, Expected(code="tensor_not_found"), files)
@@ -146,9 +153,10 @@ class Questions:
 SHARES = {
     "safetensors upload": 20,
     "npy upload": 14,
-    "path": 26,
+    "path": 20,
     "long path": 8,
     "hub model": 14,
+    "packing": 6,
     "hub model without a vocabulary": 2,
     "upload of integers": 2,
     "missing path": 2,
@@ -167,6 +175,7 @@ MAKERS: dict[str, Callable[[Questions, int, str, random.Random], Question]] = {
     "path": Questions._path,
     "long path": Questions._long_path,
     "hub model": Questions._hub_model,
+    "packing": Questions._packing,
     "hub model without a vocabulary": Questions._no_vocabulary,
     "upload of integers": Questions._integers,
     "missing path": Questions._missing_path,
@@ -187,6 +196,16 @@ def long_epsilon(base: int) -> float:
 
 def long_matrix(base: int) -> Matrix:
     return np.random.default_rng(base).standard_normal(LONG_SHAPES[base], dtype=np.float32)
+
+
+def best_of_draws(*, vectors: int, dim: int, draws: int, seed: int) -> float:
+    """The least largest |cosine| of sets of directions drawn one after the other from one generator."""
+    generator = torch.Generator().manual_seed(seed)
+    largest = []
+    for _ in range(draws):
+        U = torch.nn.functional.normalize(torch.randn(vectors, dim, generator=generator).double()).numpy()
+        largest.append(np.abs(U @ U.T)[np.triu_indices(vectors, 1)].max())
+    return float(min(largest))
 
 
 def npy(matrix: Matrix) -> bytes:
