@@ -20,7 +20,20 @@ from service.feed import Feed
 from service.metrics import Backlog, ServiceMetrics
 from service.operations import blob_folder
 from service.requests import RequestIds
-from service.routes import analyses, capacity, events, health, keys, metrics, pictures, registry, scaling, uploads
+from service.routes import (
+    analyses,
+    capacity,
+    events,
+    health,
+    keys,
+    metrics,
+    packing_fits,
+    pictures,
+    published,
+    registry,
+    scaling,
+    uploads,
+)
 from service.server import Departure
 
 DESCRIPTION = """How much room for features is left in a language model's latent space, and how superposed its
@@ -70,7 +83,20 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
     )
     app.state.settings = settings
     problems.install(app)
-    for module in (analyses, events, pictures, uploads, capacity, scaling, registry, health, metrics, keys):
+    for module in (
+        analyses,
+        events,
+        pictures,
+        uploads,
+        capacity,
+        packing_fits,
+        scaling,
+        published,
+        registry,
+        health,
+        metrics,
+        keys,
+    ):
         app.include_router(module.router)
     app.add_middleware(BodyLimitProblems)
     app.add_middleware(Access, metrics=counts)

@@ -215,20 +215,27 @@ def _answer(
 def _pointer(item: Mapping[str, Any], body: object) -> str:
     """A JSON pointer into the body, or `/name` of a parameter.
 
-    Pydantic puts the variant that `kind` or `type` chose into the path, which the body does not have as a level.
+    Pydantic puts the variant of a union into the path, which the body does not have as a level.
     """
     location = item["loc"]
     parts = list(location[1:] if location and location[0] in ("body", "query", "path", "header") else location)
     levels, at = [], body
     for part in parts:
-        if isinstance(at, Mapping) and part not in at and part in [at.get(name) for name in DISCRIMINATORS]:
+        if not _is_level(part, at):
             continue
         levels.append(part)
-        inside = isinstance(at, Mapping) and part in at
+        inside = (isinstance(at, Mapping) and part in at) or (isinstance(at, list) and part in range(len(at)))
         at = at[part] if inside else None  # type: ignore[index]
     if not levels and item["type"].startswith("union_tag"):
         levels = [item["ctx"]["discriminator"].strip("'")]
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in levels) or "/"
+
+
+def _is_level(part: str | int, at: object) -> bool:
+    """Whether the body has the part as a level below `at`, or would have it if it were complete."""
+    if isinstance(at, Mapping):
+        return part in at or part not in [at.get(name) for name in DISCRIMINATORS]
+    return at is None or isinstance(part, int)
 
 
 def _sentence(item: Mapping[str, Any]) -> str:

@@ -103,6 +103,8 @@ class PackingFit:
         Mean of |r|/ε in per cent; None where an ε is 0.
     rmse, nrmse : float
         √(Σr²/n), and as a share of max ε − min ε (None where that is 0).
+    residuals : tuple of float
+        r, in the order of the points that were used.
     points : int
         How many packings it rests on.
     robust : bool
@@ -117,6 +119,7 @@ class PackingFit:
     mape: float | None
     rmse: float
     nrmse: float | None
+    residuals: tuple[float, ...]
     points: int
     robust: bool
 
@@ -217,12 +220,15 @@ def fit_packing(
         )
         return found.x, residuals(found.x)
 
-    constants, r = solve(start, None)
-    scale = MAD_TO_SIGMA * float(np.median(np.abs(r)))
-    robust_scale = scale if robust and scale > 0 else None  # nothing stands out of a perfect fit
-    if robust_scale is not None:
-        constants, r = solve(constants, robust_scale)
-    covariance = _covariance(_jacobian(relation, constants, k, d), r, robust_scale, form)
+    with np.errstate(all="ignore"):  # what is not finite is refused below
+        if not np.isfinite(residuals(start)).all():
+            raise _undetermined(form)
+        constants, r = solve(start, None)
+        scale = MAD_TO_SIGMA * float(np.median(np.abs(r)))
+        robust_scale = scale if robust and scale > 0 else None  # nothing stands out of a perfect fit
+        if robust_scale is not None:
+            constants, r = solve(constants, robust_scale)
+        covariance = _covariance(_jacobian(relation, constants, k, d), r, robust_scale, form)
     spread, width = float(((epsilon - epsilon.mean()) ** 2).sum()), float(np.ptp(epsilon))
     rmse = sqrt(float((r**2).mean()))
     return PackingFit(
@@ -234,6 +240,7 @@ def fit_packing(
         mape=100 * float((np.abs(r) / epsilon).mean()) if epsilon.all() else None,
         rmse=rmse,
         nrmse=rmse / width if width else None,
+        residuals=tuple(r.tolist()),
         points=len(k),
         robust=robust,
     )
@@ -253,11 +260,8 @@ def _jacobian(relation: _Relation, constants: Vector, k: Vector, d: Vector) -> V
 def _covariance(J: Vector, r: Vector, scale: float | None, form: PackingForm) -> Vector:
     n, p = J.shape
     norms = np.linalg.norm(J, axis=0)
-    if not norms.all() or np.linalg.cond(J / norms) > 1e10:
-        raise GeometryError(
-            f"the points do not determine the {p} constants of form {form!r}",
-            hint="give packings of more different k and d, with k > d",
-        )
+    if not (np.isfinite(norms).all() and norms.all()) or np.linalg.cond(J / norms) > 1e10:
+        raise _undetermined(form)
     if scale is None:
         variance = float((r**2).sum()) / (n - p)
     else:  # Huber, Robust Statistics (1981), §7.6: ψ is the derivative of the loss
@@ -266,7 +270,16 @@ def _covariance(J: Vector, r: Vector, scale: float | None, form: PackingForm) ->
         variance = float((psi**2).sum()) / (n - p) / float(slope.mean()) ** 2
     J = J / norms  # so that columns of very different size do not spoil the inverse
     covariance: Vector = variance * np.linalg.inv(J.T @ J) / np.outer(norms, norms)
+    if not np.isfinite(covariance).all() or (np.diag(covariance) < 0).any():
+        raise _undetermined(form)
     return covariance
+
+
+def _undetermined(form: PackingForm) -> GeometryError:
+    return GeometryError(
+        f"the points do not determine the {len(RELATIONS[form].start)} constants of form {form!r}",
+        hint="give packings of more different k and d, with k > d",
+    )
 
 
 def _columns(points: Sequence[tuple[float, float, float]], *, exclude_k_up_to_d: bool) -> tuple[Vector, Vector, Vector]:

@@ -72,6 +72,11 @@ class ModelRepository:
         order = Order.parse(sort, SORTS, AnalysisRow.model_id)
         return fetch_page(self.session, query, order=order, cursor=cursor, limit=limit)
 
+    def ids(self) -> Sequence[str]:
+        """Of all models that were analysed."""
+        analysed = and_(AnalysisRow.status == Status.SUCCEEDED, AnalysisRow.model_id.is_not(None))
+        return [str(name) for name in self.session.scalars(select(AnalysisRow.model_id).where(analysed).distinct())]
+
     def latest(self, model_id: str, revision: str | None) -> AnalysisRow:
         """The newest succeeded analysis of a model, at a branch, tag or (beginning of a) commit if one is named."""
         query: Select[Any] = (

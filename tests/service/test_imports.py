@@ -41,6 +41,10 @@ with TestClient(create_app(settings)) as http:
         assert http.get(url).status_code == 200, url
     losses = {"series": [{"name": "a", "points": [[m, 50 / m + 2] for m in (64, 128, 256, 512)]}]}
     assert http.post("/v1/fits/scaling", json=losses).status_code == 200
+    assert http.post("/v1/fits/packing", json={"points": "published"}).status_code == 200
+    assert http.get("/v1/models/published.csv").status_code == 200
+    packing = http.post("/v1/analyses", json={"kind": "packing", "vectors": 20, "dim": 5})
+    assert packing.status_code == 202, packing.text
     assert http.get("/v1/scaling/region?features=5000&dim=64&exponent=1").status_code == 200
     assert http.get("/readyz").status_code == 503
 print("torch" in sys.modules)
