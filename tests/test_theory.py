@@ -64,7 +64,7 @@ def test_thirty_of_the_31_rows_lie_below_the_constructed_column_and_all_below_wh
 
 def test_the_snippets_print_what_the_document_shows():
     blocks = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", THEORY.read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     for code, shown in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
