@@ -26,6 +26,7 @@ DOCUMENT = Path("docs/superposition.md")
 FOLDER = Path("docs/superposition")
 CELLS = FOLDER / "cells.csv"
 STARTS = {1.0: "published", 0.0: "zero bias"}
+REDUCED_FEATURES, REGIME_FEATURES = 400, 1000
 WIDTH_AXIS = Axis("hidden dimensions m", log=True, ticks=(10, 20, 40))
 
 Key = Callable[[Row], tuple[float, ...]]
@@ -46,7 +47,16 @@ def main(
     rows = read(CELLS)
     for name, svg in plots(rows).items():
         (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
-    write_tables({"weak": weak_table(rows), "strong": strong_table(rows), "density": density_table(rows)})
+    regimes = [row for row in rows if row.features == REGIME_FEATURES]
+    write_tables(
+        {
+            "weak": weak_table(rows),
+            "strong": strong_table(rows),
+            "density": density_table(rows),
+            "weak regime": weak_regime_table(regimes),
+            "strong regime": strong_regime_table(regimes),
+        }
+    )
 
 
 def write_tables(tables: dict[str, str]) -> None:
@@ -67,8 +77,9 @@ def grouped(rows: Iterable[Row], key: Key) -> dict[tuple[float, ...], list[Row]]
 
 
 def plain(rows: Iterable[Row], weight_decay: float) -> list[Row]:
-    """Cells of one γ at density 1, all exponents, widths, seeds and starts."""
-    return [row for row in rows if row.weight_decay == weight_decay and row.density == 1]
+    """Cells of one γ at n = 400 and density 1, all exponents, widths, seeds and starts."""
+    reduced = [row for row in rows if row.features == REDUCED_FEATURES and row.density == 1]
+    return [row for row in reduced if row.weight_decay == weight_decay]
 
 
 def whole(rows: Sequence[Row]) -> bool:
@@ -160,7 +171,78 @@ def density_table(rows: Sequence[Row]) -> str:
 
 
 def density_cells(rows: Iterable[Row]) -> list[Row]:
-    return [r for r in rows if r.exponent == 1 and r.bias_std == 1 and r.seed == 0 and abs(r.weight_decay) == 1]
+    reduced = [r for r in rows if r.features == REDUCED_FEATURES and r.seed == 0]
+    return [r for r in reduced if r.exponent == 1 and r.bias_std == 1 and abs(r.weight_decay) == 1]
+
+
+# -- both regimes at n = 1000 ---------------------------------------------------------------------------------
+
+WITHIN = {"loss": 0.15, "weak slope": 0.15, "flat slope": 0.2}
+OVERLAPS = (0.9, 1.3)
+FLAT = 1.0  # exponents up to here
+
+
+def weak_regime_table(rows: Sequence[Row]) -> str:
+    head = "| α | seeds | φn | loss | loss / sum | each seed | within 15 % | α_m | of the sum | within 0.15 | α − 1 |"
+    lines = [head, "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for (alpha,), members in grouped([r for r in rows if r.weight_decay == 1], lambda r: (r.exponent,)).items():
+        found = series(members)
+        slopes = found.exponent.value, found.ignored_exponent or 0.0
+        ratios = by_width(members, lambda r: r.loss / r.ignored_loss)
+        single = [r.loss / r.ignored_loss for r in members]
+        cells = [
+            f"{alpha:g}",
+            _seeds(members),
+            _list(by_width(members, lambda r: r.represented), "{:.0f}"),
+            _list(by_width(members, lambda r: r.loss), "{:.3f}"),
+            _list(ratios, "{:.2f}"),
+            f"{min(single):.2f} to {max(single):.2f}",
+            _share([abs(ratio - 1) <= WITHIN["loss"] for ratio in single]),
+            f"{slopes[0]:.2f} ± {found.exponent.standard_error:.2f}",
+            f"{slopes[1]:.2f}",
+            _yes(abs(slopes[0] - slopes[1]) <= WITHIN["weak slope"]),
+            f"{alpha - 1:.2f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def strong_regime_table(rows: Sequence[Row]) -> str:
+    head = "| α | seeds | least φ_½ | dead | m·m₂ | each seed | in 0.9 to 1.3 | loss | α_m | wanted | met |"
+    lines = [head, "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for (alpha,), members in grouped([r for r in rows if r.weight_decay == -1], lambda r: (r.exponent,)).items():
+        found = series(members).exponent
+        low, high = strong_exponent(alpha)
+        if alpha <= FLAT:
+            low, high = 1 - WITHIN["flat slope"], 1 + WITHIN["flat slope"]
+        overlaps = [r.overlap_times_dim for r in members]
+        cells = [
+            f"{alpha:g}",
+            _seeds(members),
+            f"{min(r.represented / r.features for r in members):.3f}",
+            _list(by_width(members, lambda r: r.dead), "{:.0f}"),
+            _list(by_width(members, lambda r: r.overlap_times_dim), "{:.2f}"),
+            f"{min(overlaps):.2f} to {max(overlaps):.2f}",
+            _share([OVERLAPS[0] <= overlap <= OVERLAPS[1] for overlap in overlaps]),
+            _list(by_width(members, lambda r: r.loss), "{:.3f}"),
+            f"{found.value:.2f} ± {found.standard_error:.2f}",
+            f"{low:g} to {high:g}" if high > low else f"{low:g}",
+            _yes(low <= found.value <= high),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _seeds(members: Sequence[Row]) -> str:
+    return str(len({row.seed for row in members}))
+
+
+def _share(found: Sequence[bool]) -> str:
+    return f"{sum(found)} of {len(found)}"
+
+
+def _yes(found: bool) -> str:
+    return "yes" if found else "no"
 
 
 def _list(values: Iterable[tuple[float, float]], form: str) -> str:
@@ -183,7 +265,8 @@ def plots(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def represented_against_decay(rows: Sequence[Row]) -> str:
-    cells = [r for r in rows if r.dims == 20 and r.density == 1 and r.bias_std == 1 and r.exponent in {0, 1, 2}]
+    reduced = [r for r in rows if r.features == REDUCED_FEATURES and r.density == 1]
+    cells = [r for r in reduced if r.dims == 20 and r.bias_std == 1 and r.exponent in {0, 1, 2}]
     curves = [
         Curve(f"α = {alpha:g}", _means(members, lambda r: r.weight_decay, lambda r: r.represented / r.features), i)
         for i, ((alpha,), members) in enumerate(grouped(cells, lambda r: (r.exponent,)).items())
