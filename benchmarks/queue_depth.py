@@ -100,7 +100,7 @@ class Queue:
 
         claimed, seconds = timed(claim)
         with UnitOfWork(self._engine) as uow:
-            uow.jobs.release(waiting, claimed.fence)
+            uow.jobs.release(waiting, claimed.fence, "the clock has stopped")
         return seconds
 
     def run(self) -> float:

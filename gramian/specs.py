@@ -3,29 +3,18 @@
 A kind is a spec here, a function in `workers/jobs.py` and a result in `service/schemas/analyses.py`.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
-    StringConstraints,
     TypeAdapter,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from gramian.queues import Device
-
-# PostgreSQL text holds no NUL, and no name of ours needs a control character.
-Text = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]+$")]
-
-
-class Frozen(BaseModel):
-    """A value: immutable, and strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from gramian.spec_base import Frozen, Question, RequiredDevice, Text
+from gramian.toy_specs import ToyModelSpec
 
 
 class PairChoice(Frozen):
@@ -37,21 +26,6 @@ class PairChoice(Frozen):
     bins: int = Field(400, ge=2, le=10_000, description="of the histogram over [−1, 1]")
     samples: int = Field(2_000_000, ge=100, le=100_000_000, description="pairs drawn, where they are sampled")
     seed: int = Field(0, ge=0, lt=2**63)
-
-
-class Question(Frozen):
-    """What the specs of all kinds have in common."""
-
-    #: Changes whenever the same question would get other numbers; part of every result and dedupe key.
-    method_version: ClassVar[str]
-
-    def parameters(self) -> dict[str, Any]:
-        """What the answer depends on, beside the content of a source."""
-        asked = self.model_dump(mode="json")
-        return {name: value for name, value in asked.items() if name != "device" or value is not None}
-
-
-RequiredDevice = Annotated[Device | None, Field(description="Required device; unset: whichever a free worker has.")]
 
 
 # -- embedding --------------------------------------------------------------------------------------------------
@@ -182,8 +156,8 @@ class PackingSpec(Question):
 
 # -- all kinds --------------------------------------------------------------------------------------------------
 
-Spec = EmbeddingSpec | PackingSpec
-Kind = Literal["embedding", "packing"]
+Spec = EmbeddingSpec | PackingSpec | ToyModelSpec
+Kind = Literal["embedding", "packing", "toy_model"]
 
 _SPEC: TypeAdapter[Spec] = TypeAdapter(Annotated[Spec, Field(discriminator="kind")])
 

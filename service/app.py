@@ -32,6 +32,7 @@ from service.routes import (
     published,
     registry,
     scaling,
+    toy_cells,
     uploads,
 )
 from service.server import Departure
@@ -91,6 +92,7 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         capacity,
         packing_fits,
         scaling,
+        toy_cells,
         published,
         registry,
         health,

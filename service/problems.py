@@ -44,7 +44,7 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.StorageFull: 507,
 }
 
-DISCRIMINATORS = ("kind", "type")
+DISCRIMINATORS = ("kind", "type", "law")
 
 DATABASE_AWAY = (OperationalError, InternalError, InterfaceError, PoolTimeout)
 DATABASE_RETRY_SECONDS = 2

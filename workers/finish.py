@@ -26,7 +26,9 @@ class Postponement:
 
 @dataclass(frozen=True)
 class Release:
-    """The worker stops: another goes on, and nothing is counted."""
+    """The run ends early and goes on later, here or elsewhere: nothing is counted."""
+
+    message: str = "its worker stopped, another goes on"
 
 
 Answer = Outcome | Postponement | Release | Failure
@@ -41,7 +43,7 @@ def store(engine: Engine, claim: Claim, answer: Answer) -> None:
                 uow.jobs.succeed(claim.id, claim.fence, answer, gramian_version=gramian.__version__)
             case Postponement(seconds, failure):
                 uow.jobs.postpone(claim.id, claim.fence, seconds=seconds, error=failure)
-            case Release():
-                uow.jobs.release(claim.id, claim.fence)
+            case Release(message):
+                uow.jobs.release(claim.id, claim.fence, message)
             case failure:
                 uow.jobs.fail(claim.id, claim.fence, failure)

@@ -19,17 +19,22 @@ from gramian.storage.unit_of_work import UnitOfWork
 from workers import process
 from workers.embedding import measure_embedding
 from workers.failures import DEFECT, OUT_OF_MEMORY, described, postponed, timed_out
-from workers.finish import Answer, store
+from workers.finish import Answer, Release, store
 from workers.lease import kept_lease
 from workers.outcomes import Ending
 from workers.packing import find_packing
 from workers.progress import Progress
-from workers.runs import Run
+from workers.runs import Run, TurnOver
 from workers.spool import spool_folder
+from workers.toy_model import train_toy_models
 
 log = logging.getLogger("gramian.worker")
 
-KINDS: Mapping[Kind, Callable[[Run[Any]], Outcome]] = {"embedding": measure_embedding, "packing": find_packing}
+KINDS: Mapping[Kind, Callable[[Run[Any]], Outcome]] = {
+    "embedding": measure_embedding,
+    "packing": find_packing,
+    "toy_model": train_toy_models,
+}
 
 
 def run_analysis(analysis_id: str) -> None:
@@ -86,10 +91,13 @@ def _answer(claim: Claim, spool: Path, progress: Progress, settings: Settings) -
         return DEFECT
 
 
-def _run(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Outcome:
+def _run(claim: Claim, spool: Path, progress: Progress, settings: Settings) -> Outcome | Release:
     spec = parse_spec(claim.spec)
+    run: Run[Any] = Run(claim.id, spec, claim.identity, settings, spool, progress, process.engine(), claim.fence)
     spool.mkdir(parents=True)
     try:
-        return KINDS[spec.kind](Run(claim.id, spec, claim.identity, settings, spool, progress))
+        return KINDS[spec.kind](run)
+    except TurnOver as pause:
+        return Release(str(pause))
     finally:
         shutil.rmtree(spool, ignore_errors=True)

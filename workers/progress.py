@@ -25,6 +25,7 @@ class Progress:
         self._claim = claim
         self._started = self._written = self._entered = time.perf_counter()
         self._stage: str | None = None
+        self._before = 0.0  # of the whole, done by earlier attempts: says nothing about the pace of this one
         self.seconds: dict[str, float] = {}
         self.moved = time.monotonic()  # when the run last gave a sign of life
 
@@ -48,8 +49,13 @@ class Progress:
             return
         self._written = now
         fraction = min(fraction, 1.0)
-        left = elapsed * (1 - fraction) / fraction if fraction >= EARLIEST_ESTIMATE else None
+        here = fraction - self._before
+        left = elapsed * (1 - fraction) / here if here >= EARLIEST_ESTIMATE * (1 - self._before) else None
         self._write(Step(stage, fraction, message, done, total, unit, left))
+
+    def begin_at(self, fraction: float) -> None:
+        """Say how much of the whole earlier attempts have done."""
+        self._before = fraction
 
     def _write(self, step: Step) -> None:
         claim = self._claim

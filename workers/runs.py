@@ -4,11 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from sqlalchemy import Engine
+
 from gramian.settings import Settings
 from gramian.specs import EmbeddingSpec, PackingSpec
+from gramian.toy_specs import ToyModelSpec
 from workers.progress import Progress
 
-Asked = TypeVar("Asked", EmbeddingSpec, PackingSpec)
+Asked = TypeVar("Asked", EmbeddingSpec, PackingSpec, ToyModelSpec)
+
+
+class TurnOver(Exception):
+    """A run has kept what it finished, and gives way to others before it goes on."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,10 @@ class Run(Generic[Asked]):
         A folder that is there for as long as the run lasts.
     progress : Progress
         To be told of every step; raises LeaseLost once the result is no longer wanted.
+    engine : Engine
+        Of the database, for kinds that keep parts of their result before the end.
+    fence : int
+        Of the claim that the run holds; whatever it keeps is written under it.
     """
 
     id: str
@@ -37,3 +48,5 @@ class Run(Generic[Asked]):
     settings: Settings
     spool: Path
     progress: Progress
+    engine: Engine
+    fence: int

@@ -144,9 +144,9 @@ class JobRepository:
         message = f"tried again in {seconds:.0f} s: {error['detail']}"
         self._requeue_as_owner(id, fence, message, due_at=database_epoch() + seconds, failures=AnalysisRow.failures + 1)
 
-    def release(self, id: str, fence: int) -> None:
-        """Give the analysis back because its worker stops; that is nobody's failure. Or raise LeaseLost."""
-        self._requeue_as_owner(id, fence, "its worker stopped, another goes on", deliveries=AnalysisRow.deliveries - 1)
+    def release(self, id: str, fence: int, message: str) -> None:
+        """Give the analysis back unfinished though nothing failed, or raise LeaseLost."""
+        self._requeue_as_owner(id, fence, message, deliveries=AnalysisRow.deliveries - 1)
 
     def _requeue_as_owner(self, id: str, fence: int, message: str, **values: Any) -> None:
         step: dict[str, Any] = NO_STEP | {"stage": "waiting", "message": message}

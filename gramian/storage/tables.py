@@ -232,6 +232,17 @@ class MatrixRow(Base):
         return self.capacity_log10_low, self.capacity_log10_high
 
 
+class ToyCellRow(Base):
+    """A cell of a toy-model sweep: how often it was begun, and what it showed once it was finished."""
+
+    __tablename__ = "toy_cells"
+
+    analysis_id: Mapped[str] = mapped_column(ForeignKey("analyses.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    attempts: Mapped[int] = mapped_column(Integer)
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
 class IdempotencyRow(Base):
     """The first answer to a request that carried a key."""
 

@@ -15,6 +15,7 @@ from gramian.storage.jobs import JobRepository
 from gramian.storage.keys import KeyRepository
 from gramian.storage.matrices import MatrixRepository
 from gramian.storage.models import ModelRepository
+from gramian.storage.toy_cells import ToyCellRepository
 from gramian.storage.uploads import UploadRepository
 
 
@@ -34,6 +35,7 @@ class UnitOfWork:
         self.keys = KeyRepository(self.session)
         self.matrices = MatrixRepository(self.session)
         self.models = ModelRepository(self.session)
+        self.toy_cells = ToyCellRepository(self.session)
         self.uploads = UploadRepository(self.session)
         return self
 

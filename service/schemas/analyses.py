@@ -8,13 +8,16 @@ from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gramian.analyses import Status
+from gramian.errors import InvalidParameter
 from gramian.queues import Priority
 from gramian.specs import EmbeddingSpec, Kind, PackingSpec, Spec, parse_spec
 from gramian.storage.tables import AnalysisRow
+from gramian.toy_specs import GRID_SETTINGS, ToyModelSpec
 from service.problems import Problem, problem_type
 from service.schemas.common import Caveat, ModelReference
 from service.schemas.matrices import MatrixResult, Quantile
 from service.schemas.packings import PackingResult
+from service.schemas.toy_models import ToyModelResult
 
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 LabelValue = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -60,7 +63,39 @@ class PackingRequest(PackingSpec, Request):
     kind: Literal["packing"]
 
 
-AnalysisRequest = EmbeddingRequest | PackingRequest
+class ToyModelRequest(ToyModelSpec, Request):
+    """A question: which toy models to train, as a grid or as a figure of the paper."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "toy_model",
+                    "features": 1000,
+                    "dims": [12, 24, 48],
+                    "weight_decay": [-1.0, 1.0],
+                    "frequencies": {"law": "power", "exponent": [1.0, 1.5]},
+                    "batch": 512,
+                    "steps": 3000,
+                    "bias_std": 0.5,
+                    "replicates": 2,
+                },
+                {"kind": "toy_model", "preset": "fig5", "size": "reduced"},
+            ]
+        }
+    )
+
+    kind: Literal["toy_model"]
+
+    def spec(self) -> Spec:
+        beside = self.model_fields_set & GRID_SETTINGS
+        if self.preset is not None and beside:
+            name = min(beside)
+            raise InvalidParameter(f"/{name}", f"preset {self.preset!r} brings its own {name}", hint="leave it out")
+        return super().spec()
+
+
+AnalysisRequest = EmbeddingRequest | PackingRequest | ToyModelRequest
 AnalysisBody = Annotated[AnalysisRequest, Body(discriminator="kind")]
 
 
@@ -95,11 +130,12 @@ class EmbeddingResult(BaseModel):
         )
 
 
-Result = EmbeddingResult | PackingResult
+Result = EmbeddingResult | PackingResult | ToyModelResult
 
 RESULTS: Mapping[str, Callable[[AnalysisRow], Result]] = {
     "embedding": EmbeddingResult.from_row,
     "packing": PackingResult.from_row,
+    "toy_model": ToyModelResult.from_row,
 }
 
 

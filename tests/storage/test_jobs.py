@@ -104,7 +104,7 @@ def test_every_change_is_an_event_and_they_are_numbered_without_gaps(engine: Eng
         uow.jobs.postpone(id, first, seconds=0, error=ERROR)
     second = claim(engine, id)
     with UnitOfWork(engine) as uow:
-        uow.jobs.release(id, second)
+        uow.jobs.release(id, second, "its worker stopped")
     third = claim(engine, id)
     with UnitOfWork(engine) as uow:
         uow.jobs.succeed(id, third, outcome(), gramian_version="0")
