@@ -114,6 +114,9 @@ class PackingSpec(Question):
     draws: int | None = Field(
         None, ge=1, le=MOST_STEPS, description="The steps of method `random` by their own name; they go first."
     )
+    restarts: int = Field(
+        1, ge=1, le=100, description="Descents from other random directions, of which the best is kept."
+    )
     seed: int = Field(0, ge=0, lt=2**53)
     device: RequiredDevice = None
 
@@ -143,14 +146,23 @@ class PackingSpec(Question):
             raise ValueError("only method 'random' draws; the others take steps, or nothing")
         return draws
 
+    @field_validator("restarts")
+    @classmethod
+    def _descends(cls, restarts: int, info: ValidationInfo) -> int:
+        if restarts > 1 and info.data.get("method") != "optimized":
+            raise ValueError("only method 'optimized' starts more than once")
+        return restarts
+
     @property
     def rounds(self) -> int:
-        """Steps of the descent, or sets drawn."""
+        """Steps of a descent, or sets drawn."""
         return self.draws or self.steps
 
     def parameters(self) -> dict[str, Any]:
         asked = super().parameters() | {"steps": self.rounds}
-        irrelevant = ("draws", "steps", "seed") if self.method == "code" else ("draws",)
+        irrelevant = {"draws", "restarts"} if self.method == "random" else {"draws"}
+        if self.method == "code":
+            irrelevant = {"draws", "steps", "restarts", "seed"}
         return {name: value for name, value in asked.items() if name not in irrelevant}
 
 

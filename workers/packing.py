@@ -1,7 +1,7 @@
 """The packing analysis: k lines in d dimensions by descent, by random draws or by a code; their ε*, and their file."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gramian.answers import bounds_answer
 from gramian.geometry.baselines import welch_bound
 from gramian.geometry.bounds import brackets
 from gramian.geometry.explicit_lines import explicit_lines
-from gramian.geometry.packing import Packing, PackingProgress, optimize_packing, random_packing
+from gramian.geometry.packing import Packing, PackingProgress, best_of_starts, random_packing
 from gramian.geometry.published_packings import published_epsilon
 from gramian.specs import PackingSpec
 from gramian.storage.blobs import artifact_store
@@ -41,6 +41,8 @@ class Lines:
     steps : int or None
         Done; None for a method that has none.
     history : list of (step, ε)
+    starts : int or None
+        Descents of which these lines are the best.
     device : torch.device
     proof : dict or None
         How ε* is known, where not by looking at all pairs.
@@ -51,6 +53,7 @@ class Lines:
     device: torch.device
     steps: int | None = None
     history: list[tuple[int, float]] = field(default_factory=list)
+    starts: int | None = None
     proof: dict[str, Any] | None = None
 
 
@@ -77,6 +80,7 @@ def find_packing(run: Run[PackingSpec]) -> Outcome:
             "published_epsilon": published_epsilon(spec.vectors, spec.dim, random=spec.method == "random"),
             "seed": None if lines.steps is None else spec.seed,
             "steps": lines.steps,
+            "starts": lines.starts,
             "history": [list(point) for point in lines.history],
             "proof": lines.proof,
             "bounds": bounds_answer(brackets(spec.dim, lines.epsilon)),
@@ -88,15 +92,18 @@ def _optimized(run: Run[PackingSpec]) -> Lines:
     spec = run.spec
     device = choose_device(run.settings, required=spec.device)
     generator = torch.Generator(device).manual_seed(spec.seed)
-    watch = _watching(run, "optimize", "steps")
-    return _searched(optimize_packing(spec.vectors, spec.dim, steps=spec.rounds, generator=generator, report=watch))
+    watch = _watching(run, "optimize", "steps", total=spec.rounds * spec.restarts)
+    found = best_of_starts(
+        spec.vectors, spec.dim, steps=spec.rounds, starts=spec.restarts, generator=generator, report=watch
+    )
+    return replace(_searched(found), starts=found.starts)
 
 
 def _random(run: Run[PackingSpec]) -> Lines:
     spec = run.spec
     device = choose_device(run.settings, required=spec.device)
     generator = torch.Generator(device).manual_seed(spec.seed)
-    watch = _watching(run, "draw", "draws")
+    watch = _watching(run, "draw", "draws", total=spec.rounds)
     return _searched(random_packing(spec.vectors, spec.dim, draws=spec.rounds, generator=generator, report=watch))
 
 
@@ -133,9 +140,7 @@ def _file(spec: PackingSpec, lines: Lines, progress: Progress) -> Iterator[bytes
         progress("write", share, "writing the vectors", done=written, total=spec.vectors, unit="vectors")
 
 
-def _watching(run: Run[PackingSpec], stage: str, unit: str) -> Callable[[PackingProgress], None]:
-    total = run.spec.rounds
-
+def _watching(run: Run[PackingSpec], stage: str, unit: str, *, total: int) -> Callable[[PackingProgress], None]:
     def watch(at: PackingProgress) -> None:
         words = f"{at.step:,} of {total:,} {unit}, ε = {at.epsilon:.5f}"
         run.progress(stage, at.step / total, words, done=at.step, total=total, unit=unit)

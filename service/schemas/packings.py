@@ -35,6 +35,9 @@ class PackingResult(BaseModel):
     published_epsilon: float | None = Field(description="by arXiv:2606.02765 for as many vectors and dimensions")
     seed: int | None
     steps: int | None = Field(description="done, or sets drawn; fewer than asked for where the Welch bound was met")
+    starts: int | None = Field(
+        None, description="descents made, of which the best is told of here; fewer than asked for near the Welch bound"
+    )
     history: list[tuple[int, float]] = Field(description="step and largest |cosine| of the vectors at it")
     proof: CoherenceProof | None = Field(description="of method `code`")
     bounds: Bounds = Field(description="what is proven about the number of vectors at this ε in so many dimensions")

@@ -81,6 +81,18 @@ def test_the_nordstrom_robinson_code_and_its_proof(service: ServiceProcess) -> N
     assert 10 ** result["bounds"]["constructed_log10"] == pytest.approx(144)  # with the sixteen axes
 
 
+@pytest.mark.parametrize(("vectors", "dim"), [(6, 3), (10, 5), (16, 6), (28, 7)])
+def test_equiangular_lines_are_found_in_a_few_starts(service: ServiceProcess, vectors: int, dim: int) -> None:
+    """As docs/packings.md asks for them; they exist, and meet the Welch bound."""
+    analysis = found(service, vectors=vectors, dim=dim, steps=1000, restarts=8, seed=0)
+    result = analysis["result"]
+    assert 1 <= result["ratio_to_welch"] < 1 + 1e-4
+    assert 1 <= result["starts"] <= 8
+    assert largest_cosine(load(service.http.get(result["links"]["vectors"]).content)["vectors"]) == pytest.approx(
+        sqrt((vectors - dim) / (dim * (vectors - 1))), rel=1e-4
+    )
+
+
 def test_a_published_cell_is_answered_with_what_was_published(service: ServiceProcess) -> None:
     result = found(service, vectors=2000, dim=256, steps=1, method="random")["result"]
     assert result["published_epsilon"] == 4644 / 2**14
@@ -123,6 +135,8 @@ def test_a_set_that_nobody_knows_is_a_failed_analysis_with_a_reason(service: Ser
         ({"vectors": 9, "dim": 4, "steps": 100_001}, "/steps", "100000"),
         ({"vectors": 9, "dim": 4, "draws": 2}, "/draws", "random"),
         ({"vectors": 9, "dim": 4, "seed": -1}, "/seed", "0"),
+        ({"vectors": 9, "dim": 4, "restarts": 101}, "/restarts", "100"),
+        ({"vectors": 9, "dim": 4, "restarts": 2, "method": "code"}, "/restarts", "optimized"),
         ({"vectors": 9, "dim": 4, "method": "magic"}, "/method", "optimized"),
         ({"vectors": 9, "dim": 4, "source": {"type": "hub"}}, "/source", "permitted"),
         ({"vectors": "many", "dim": 4}, "/vectors", "integer"),
