@@ -49,6 +49,14 @@ class TooFewRows(GeometryError):
         self.used, self.zero, self.nonfinite, self.needed = used, zero, nonfinite, needed
 
 
+class TrainingDiverged(GeometryError):
+    """A toy model left training with numbers that are not finite, or with no rows."""
+
+    code = "training_diverged"
+    title = "A toy model's training diverged"
+    advice = "lower the learning rate or the weight decay, and look at the cells that were finished before"
+
+
 class TooFewLines(GeometryError):
     """No set that can be written down here has as many lines."""
 

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 import stamina
 import torch
 from sqlalchemy.exc import InternalError, OperationalError
 
+from gramian.errors import TooFewRows, TrainingDiverged
 from gramian.geometry.toy_measures import ToyMeasurement, run_cell
 from gramian.geometry.toy_study import ToyCell
 from gramian.storage.blobs import StoredFile, artifact_store
@@ -62,13 +64,26 @@ def _train(
         uow.toy_cells.begin(run.id, run.fence, number)
     began = time.perf_counter()
     with _threads(cell):
-        found = run_cell(cell, device=device, progress=clock.watch(number, cell))
+        found = _trained(number, cell, device, clock)
     result = cell_answer(number, cell, found, seconds=time.perf_counter() - began)
     size = 4 * cell.features * (cell.dims + 1)
     stored = artifact_store(run.settings).store(_file(number, cell, found), size=size)
     _keep(run, number, result, stored)
     clock.finish(cell)
     return result
+
+
+def _trained(number: int, cell: ToyCell, device: torch.device, clock: "_SweepClock") -> ToyMeasurement:
+    why = ""
+    try:
+        found = run_cell(cell, device=device, progress=clock.watch(cell))
+    except TooFewRows as error:
+        why = error.message
+    else:
+        if isfinite(found.loss) and isfinite(found.loss_std):
+            return found
+        why = f"its loss is {found.loss}"
+    raise TrainingDiverged(f"cell {number} (m = {cell.dims}, γ = {cell.weight_decay:g}, seed {cell.seed}): {why}")
 
 
 def _finished(run: Run[ToyModelSpec]) -> list[FinishedCell]:
@@ -134,16 +149,17 @@ class _SweepClock:
             self.finish(cells[number])
         run.progress.begin_at(self._work / self._total_work)
 
-    def watch(self, number: int, cell: ToyCell) -> Callable[[int], None]:
+    def watch(self, cell: ToyCell) -> Callable[[int], None]:
         law = setting_answer(cell)
         named = "".join(f", {name} {law[name]:g}" for name in ("exponent", "scale") if law[name] is not None)
         setting = f"m = {cell.dims}, γ = {cell.weight_decay:g}{named}, seed {cell.seed}"
-        words = f"cell {number + 1} of {self._cells} ({setting})"
         work = _work(cell)
 
         def watch(step: int) -> None:
             fraction = (self._work + step * work) / self._total_work
-            message = f"{self._finished} cells finished; {words}: step {step:,} of {cell.plan.steps:,}"
+            message = (
+                f"{self._finished} of {self._cells} cells finished; {setting}: step {step:,} of {cell.plan.steps:,}"
+            )
             done = self._steps + step
             self._run.progress("train", fraction, message, done=done, total=self._total_steps, unit="steps")
 

@@ -119,6 +119,14 @@ def test_a_sweep_that_cannot_be_is_refused_by_its_place(service: ServiceProcess,
     assert pointer in [error["pointer"] for error in answer.json()["errors"]], answer.text
 
 
+def test_a_sweep_that_diverges_fails_by_the_name_of_its_cell(service: ServiceProcess) -> None:
+    wild = SMALL | {"weight_decay": [-1.0, 10.0], "learning_rate": 1.0, "warmup_steps": 0}
+    answer = ask(service.http, wild)
+    assert (answer["status"], answer["error"]["code"]) == ("failed", "training_diverged")
+    assert "γ = 10" in answer["error"]["detail"]
+    assert len(service.http.get(f"/v1/analyses/{answer['id']}/cells").json()["items"]) == 3  # what came before is kept
+
+
 # -- ended in the middle --------------------------------------------------------------------------------------
 
 LONG = {
