@@ -25,6 +25,8 @@ from workers.safetensors_file import safetensors_header
 VECTORS_FILE = "vectors.safetensors"
 NUMBERS_AT_ONCE = 1 << 20  # of the file: 4 MiB
 
+SMALL = 1 << 27  # k²·d: a step takes a few milliseconds, and threads would wait for each other, on busy cores for long
+
 Rows = NDArray[np.float32]
 
 
@@ -60,6 +62,8 @@ class Lines:
 def find_packing(run: Run[PackingSpec]) -> Outcome:
     """Find the lines, write them to a file, and say how good they are."""
     spec, progress = run.spec, run.progress
+    if spec.vectors**2 * spec.dim <= SMALL:
+        torch.set_num_threads(1)  # of this process, which has no other job
     lines = METHODS[spec.method](run)
     bound = welch_bound(spec.vectors, spec.dim)
     stored = artifact_store(run.settings).store(_file(spec, lines, progress), size=4 * spec.vectors * spec.dim)

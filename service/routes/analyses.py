@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse
 from structlog.contextvars import bind_contextvars
 
 from gramian.analyses import ENDED, Status, canonical_json
+from gramian.errors import NotFound
 from gramian.storage.idempotency import FirstAnswer
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
@@ -134,6 +135,8 @@ def get_file(
     if _matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     path = services.artifacts.path(file.sha256)
+    if not path.is_file():
+        raise NotFound("file", path.name, hint="the data folder has lost it: was it restored without `artifacts`?")
     return FileResponse(path, filename=f"{analysis.id}-{name}.safetensors", headers=headers)
 
 

@@ -203,3 +203,12 @@ def test_eight_thousand_vectors_take_far_less_memory_than_their_cosines(tmp_path
 def peak_bytes(process: psutil.Process) -> int:
     status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+
+
+def test_a_file_that_the_folder_has_lost_is_missed_in_words(service: ServiceProcess) -> None:
+    analysis = found(service, vectors=21, dim=5, steps=10)
+    digest = analysis["digest"].removeprefix("sha256:")
+    (service.data_dir / "artifacts" / digest[:2] / digest).unlink()
+    answer = service.http.get(analysis["result"]["links"]["vectors"])
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert "artifacts" in answer.json()["hint"]
