@@ -36,6 +36,21 @@ class Order:
     def descending(self) -> bool:
         return self.name.startswith("-")
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether every row has a value: then an index, read in one direction, has the whole order."""
+        return not getattr(self.column, "nullable", True)
+
+    @property
+    def ties_descend(self) -> bool:
+        return self.descending and self.is_indexed
+
+    def terms(self) -> list[ColumnElement[Any]]:
+        """What to order by: rows without a value last, ties upwards, or as an index has them."""
+        value = self.column.desc() if self.descending else self.column.asc()
+        tie = self.unique.desc() if self.ties_descend else self.unique.asc()
+        return [value, tie] if self.is_indexed else [self.column.is_(None), value, tie]
+
     @classmethod
     def parse(cls, text: str, columns: dict[str, Column], unique: Column) -> "Order":
         """Read `sort=name` or `sort=-name`."""
@@ -53,9 +68,8 @@ def fetch_page(
     """The page after `cursor`; the query's first entity carries the order's columns, or its rows do."""
     if cursor:
         query = query.where(_after(order, *_decode(cursor, order)))
-    value = order.column.desc() if order.descending else order.column.asc()
     query = query.add_columns(order.column.label("_value"), order.unique.label("_unique"))
-    query = query.order_by(order.column.is_(None), value, order.unique).limit(limit + 1)
+    query = query.order_by(*order.terms()).limit(limit + 1)
     rows = session.execute(query).all()
     items = [row[0] if len(row) == 3 else row[:-2] for row in rows[:limit]]
     last = rows[limit - 1] if len(rows) > limit else None
@@ -63,7 +77,7 @@ def fetch_page(
 
 
 def _after(order: Order, value: Any, unique: Any) -> ColumnElement[bool]:
-    column, tie = order.column, order.unique > unique
+    column, tie = order.column, order.unique < unique if order.ties_descend else order.unique > unique
     if value is None:
         return and_(column.is_(None), tie)
     beyond = column < value if order.descending else column > value

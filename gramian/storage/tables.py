@@ -128,6 +128,7 @@ class AnalysisRow(Base):
             sqlite_where=text("status IN ('queued', 'running')"),
         ),
         Index("ix_analyses_created_at", "created_at", "id"),
+        Index("ix_analyses_status_created_at", "status", "created_at", "id"),
         Index("ix_analyses_model_id_finished_at", "model_id", "finished_at"),
     )
 
