@@ -34,7 +34,9 @@ class PackingResult(BaseModel):
     ratio_to_welch: float | None = Field(description="null where the bound is 0: no more vectors than dimensions")
     published_epsilon: float | None = Field(description="by arXiv:2606.02765 for as many vectors and dimensions")
     seed: int | None
-    steps: int | None = Field(description="done, or sets drawn; fewer than asked for where the Welch bound was met")
+    steps: int | None = Field(
+        description="done, or sets drawn; fewer than asked for where the Welch bound was met, or ε* fell no more"
+    )
     starts: int | None = Field(
         None, description="descents made, of which the best is told of here; fewer than asked for near the Welch bound"
     )

@@ -189,3 +189,13 @@ print(peak() - loaded)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert 8000 * 256 * 4 < int(done.stdout) < 300e6  # a CPU build's libraries and this: half of the 600 MB
+
+
+def test_a_search_that_has_found_what_it_can_find_ends_early_with_its_landing() -> None:
+    beside_the_optimum = optimize_packing(
+        16, 6, steps=1000, generator=seeded(1)
+    )  # of which four starts in six end here
+    assert beside_the_optimum.steps < 950
+    assert beside_the_optimum.ratio_to_welch == pytest.approx(1.114, abs=2e-3)
+    still_falling = optimize_packing(500, 32, steps=200, generator=seeded())
+    assert still_falling.steps == 200
