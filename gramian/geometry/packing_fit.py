@@ -30,7 +30,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from gramian.errors import GeometryError
 from gramian.geometry.capacity import FORMS
@@ -200,6 +199,8 @@ def fit_packing(
             f"form {form!r} has {len(start)} constants and needs more points than that; {len(k)} are left",
             hint="give more packings, of different k and d",
         )
+
+    from scipy.optimize import least_squares  # noqa: PLC0415 - 50 MB, which a process that fits nothing need not hold
 
     def residuals(constants: Vector) -> Vector:
         return relation.epsilon(constants, k, d) - epsilon

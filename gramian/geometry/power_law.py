@@ -9,7 +9,7 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import stdtrit
 
 from gramian.errors import GeometryError
 
@@ -93,4 +93,4 @@ def estimate(value: float, variance: float, quantile: float) -> Estimate:
 
 def student_quantile(freedom: int) -> float:
     """Standard errors on either side of a 95 % interval, by Student's t."""
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
+from scipy.special import ndtri
 
 from gramian.errors import GeometryError
 from gramian.geometry.power_law import (
@@ -197,8 +197,10 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
     amplitude, *offsets = linear(start)[0]
     if amplitude <= 0:
         raise GeometryError("these losses do not fall with width", hint="check that each point is a (width, loss) pair")
+    from scipy.optimize import least_squares  # noqa: PLC0415 - 50 MB, which a process that fits nothing need not hold
+
     with np.errstate(over="ignore", invalid="ignore"):  # a step too far is rejected; if none is good, see below
-        found = optimize.least_squares(
+        found = least_squares(
             scaled_residuals, [start, log(amplitude), *offsets], jac=jacobian, method="lm", xtol=1e-12, ftol=1e-12
         )
     J = found.jac
@@ -217,7 +219,7 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
     covariance = to_unit_width @ covariance @ to_unit_width.T
     alpha, log_amplitude, *levels = to_unit_width @ found.x
 
-    quantile = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) if errors_given else student_quantile(freedom)
+    quantile = float(ndtri((1 + CONFIDENCE) / 2)) if errors_given else student_quantile(freedom)
     in_log = estimate(log_amplitude, covariance[1, 1], quantile)
     A = _exp(in_log.value)
     residuals = L - model(found.x)
