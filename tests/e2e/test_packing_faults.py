@@ -26,7 +26,7 @@ def check(cluster: Cluster, id: str) -> None:
     ended = cluster.ended(id, seconds=90)
     assert ended["status"] == "succeeded", ended["error"]
     assert (cluster.attempts(id), cluster.results(id)) == (2, 1)
-    assert ended["result"]["steps"] == 1500
+    assert 1300 < ended["result"]["steps"] <= 1500  # a whole search, which may hurry in the end
     vectors = load(cluster.http.get(ended["result"]["links"]["vectors"]).content)["vectors"]
     assert largest_cosine(vectors) == pytest.approx(ended["result"]["epsilon"], abs=1e-12)
 
