@@ -31,3 +31,18 @@ def message(analysis_id: str, *, timeout_seconds: int) -> dict[str, Any]:
         "failure_ttl": FAILURE_TTL_SECONDS,
         "description": analysis_id,
     }
+
+
+def help_prefix(analysis_id: str) -> str:
+    """How the ids of messages begin that ask for help with an analysis."""
+    return f"{analysis_id}-help-"
+
+
+def help_message(analysis_id: str, device: Device, name: str, *, timeout_seconds: int) -> dict[str, Any]:
+    """The message that asks whoever is free to take part in an analysis that is running, on the same kind of device."""
+    return message(analysis_id, timeout_seconds=timeout_seconds) | {
+        "func": "workers.toy_help.help_analysis",
+        "args": (analysis_id, device),
+        "job_id": help_prefix(analysis_id) + name,
+        "description": f"help with {analysis_id}",
+    }

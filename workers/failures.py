@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from gramian.errors import GramianError
-from gramian.storage.jobs import Claim
 from workers.finish import Failure, Postponement
 
 FIRST_DELAY_SECONDS = 5.0
@@ -13,15 +12,15 @@ LONGEST_DELAY_SECONDS = 600.0
 
 
 def postponed(
-    claim: Claim, failure: Failure, *, max_failures: int, seconds: float | None = None
+    failures: int, failure: Failure, *, max_failures: int, seconds: float | None = None
 ) -> Postponement | Failure:
     """A transient failure is tried again, but not for ever.
 
     After `seconds` if the other side asked for that, else after a doubling wait, with jitter against stampedes.
     """
-    if claim.failures + 1 >= max_failures:
+    if failures + 1 >= max_failures:
         return failure
-    wanted = seconds if seconds is not None else FIRST_DELAY_SECONDS * 2**claim.failures
+    wanted = seconds if seconds is not None else FIRST_DELAY_SECONDS * 2**failures
     return Postponement(min(wanted, LONGEST_DELAY_SECONDS) * random.uniform(1.0, 1.25), failure)  # noqa: S311  (no secret)
 
 
@@ -43,14 +42,14 @@ def timed_out(seconds: int) -> Failure:
     }
 
 
-def stalled(seconds: float, claim: Claim, max_failures: int) -> Postponement | Failure:
+def stalled(seconds: float, failures: int, max_failures: int) -> Postponement | Failure:
     failure = {
         "code": "stalled",
         "title": "The analysis stood still",
         "detail": f"it made no progress for {seconds:g} s",
         "hint": "the worker's log tells its last stage; the operator's limit is GRAMIAN_STALL_SECONDS",
     }
-    return postponed(claim, failure, max_failures=max_failures)
+    return postponed(failures, failure, max_failures=max_failures)
 
 
 def worker_died(deliveries: int) -> Failure:

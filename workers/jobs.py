@@ -20,7 +20,7 @@ from workers import process
 from workers.embedding import measure_embedding
 from workers.failures import DEFECT, OUT_OF_MEMORY, described, postponed, timed_out
 from workers.finish import Answer, Release, store
-from workers.lease import kept_lease
+from workers.lease import AnalysisHold, kept_lease
 from workers.outcomes import Ending
 from workers.packing import find_packing
 from workers.progress import Progress
@@ -57,7 +57,7 @@ def run_analysis(analysis_id: str) -> None:
         shutil.rmtree(spool, ignore_errors=True)
         process.ending().set(ending)
 
-    with kept_lease(engine, claim, settings, progress, on_end=end):
+    with kept_lease(AnalysisHold(engine, claim), settings, progress, on_end=end):
         try:
             answer = _answer(claim, spool, progress, settings)
             store(engine, claim, answer)
@@ -78,7 +78,7 @@ def _answer(claim: Claim, spool: Path, progress: Progress, settings: Settings) -
         log.info("analysis %s failed: %s", claim.id, failure.message)
         if failure.transient:
             asked: float | None = getattr(failure, "retry_after", None)
-            return postponed(claim, described(failure), seconds=asked, max_failures=settings.max_failures)
+            return postponed(claim.failures, described(failure), seconds=asked, max_failures=settings.max_failures)
         return described(failure)
     except JobTimeoutException:
         log.warning("analysis %s ran longer than %d s", claim.id, settings.job_timeout_seconds)

@@ -1,4 +1,4 @@
-"""Keeping a claim alive while its job runs, and ending the process when there is no more use in it."""
+"""Keeping a claim alive while its work goes on, and ending the process when there is no more use in it."""
 
 import contextvars
 import logging
@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,7 +20,6 @@ from gramian.storage.unit_of_work import UnitOfWork
 from workers.failures import stalled, timed_out
 from workers.finish import Answer, Release, store
 from workers.outcomes import Ending
-from workers.progress import Progress
 from workers.signals import SignalPipe, signals_through_a_pipe
 
 log = logging.getLogger("gramian.worker")
@@ -28,17 +29,62 @@ CHECK_SECONDS = 1.0  # how soon a run notices that it was cancelled or taken ove
 OVERTIME_SECONDS = 10.0  # RQ's own alarm comes first; it cannot interrupt a long call into a library
 
 
+class Hold(Protocol):
+    """What a process holds a claim on; its text names it in the log."""
+
+    @property
+    def failures(self) -> int:
+        """Transient errors so far."""
+
+    def stands(self) -> bool:
+        """Whether the claim is still this process's."""
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """Keep it; False if it is gone."""
+
+    def end(self, answer: Answer) -> None:
+        """Write down how the work ended, or raise LeaseLost."""
+
+
+class Moving(Protocol):
+    moved: float  # when there was a sign of life, by `time.monotonic`
+
+
+@dataclass(frozen=True)
+class AnalysisHold:
+    """The claim of a run on its analysis."""
+
+    engine: Engine
+    claim: Claim
+
+    def __str__(self) -> str:
+        return f"analysis {self.claim.id}, attempt {self.claim.fence}"
+
+    @property
+    def failures(self) -> int:
+        return self.claim.failures
+
+    def stands(self) -> bool:
+        with UnitOfWork(self.engine, writes=False) as uow:
+            return uow.jobs.owns(self.claim.id, self.claim.fence)
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        with UnitOfWork(self.engine) as uow:
+            return uow.jobs.renew(self.claim.id, self.claim.fence, lease_seconds=lease_seconds)
+
+    def end(self, answer: Answer) -> None:
+        store(self.engine, self.claim, answer)
+
+
 @contextmanager
-def kept_lease(
-    engine: Engine, claim: Claim, settings: Settings, progress: Progress, *, on_end: Callable[[Ending], None]
-) -> Iterator[None]:
+def kept_lease(hold: Hold, settings: Settings, progress: Moving, *, on_end: Callable[[Ending], None]) -> Iterator[None]:
     """Renew the claim from a thread for as long as the block runs.
 
     The thread ends the whole process, whatever it computes, when the claim is gone (cancelled, or another's), when the
     worker stops, when nothing moves any more, and when the run takes too long. `on_end` hears why before.
     """
     with signals_through_a_pipe() as pipe:
-        keeper = _Keeper(engine, claim, settings, progress, pipe, on_end)
+        keeper = _Keeper(hold, settings, progress, pipe, on_end)
         context = contextvars.copy_context()  # log lines of the thread carry the ids of the job
         thread = threading.Thread(target=context.run, args=(keeper.keep,), name="lease", daemon=True)
         thread.start()
@@ -53,16 +99,14 @@ def kept_lease(
 class _Keeper:
     def __init__(
         self,
-        engine: Engine,
-        claim: Claim,
+        hold: Hold,
         settings: Settings,
-        progress: Progress,
+        progress: Moving,
         pipe: SignalPipe,
         on_end: Callable[[Ending], None],
     ) -> None:
         self.is_done = False
-        self._engine = engine
-        self._claim = claim
+        self._hold = hold
         self._settings = settings
         self._progress = progress
         self._pipe = pipe
@@ -80,10 +124,10 @@ class _Keeper:
             try:
                 owned = self._check()
             except SQLAlchemyError:  # no answer is not a refusal: go on, try again
-                log.warning("analysis %s: the lease could not be renewed just now", self._claim.id)
+                log.warning("%s: the lease could not be renewed just now", self._hold)
                 continue
             if not owned and not self.is_done:
-                log.info("analysis %s: attempt %d is no longer wanted here", self._claim.id, self._claim.fence)
+                log.info("%s: no longer wanted here", self._hold)
                 self._exit(Ending.LEASE_LOST)
 
     def _reason_to_end(self, stopping: bool) -> Answer | None:
@@ -91,31 +135,29 @@ class _Keeper:
         if stopping:
             return Release()
         if now - self._progress.moved > self._settings.stall_seconds:
-            return stalled(self._settings.stall_seconds, self._claim, self._settings.max_failures)
+            return stalled(self._settings.stall_seconds, self._hold.failures, self._settings.max_failures)
         if now - self._started > limit + OVERTIME_SECONDS:
             return timed_out(limit)
         return None
 
     def _check(self) -> bool:
         """Whether the claim still stands; renews it when a third of its time is over."""
-        claim, seconds = self._claim, self._settings.lease_seconds
-        with UnitOfWork(self._engine, writes=False) as uow:
-            owned = uow.jobs.owns(claim.id, claim.fence)
+        seconds = self._settings.lease_seconds
+        owned = self._hold.stands()
         if owned and time.monotonic() - self._renewed >= seconds / 3:
-            with UnitOfWork(self._engine) as uow:
-                owned = uow.jobs.renew(claim.id, claim.fence, lease_seconds=seconds)
+            owned = self._hold.renew(lease_seconds=seconds)
             self._renewed = time.monotonic()
         return owned
 
     def _end_with(self, answer: Answer) -> None:
         """Write the end from here, since the main thread does not get to it."""
         try:
-            store(self._engine, self._claim, answer)
+            self._hold.end(answer)
         except LeaseLost:
             self._exit(Ending.LEASE_LOST)
         except SQLAlchemyError:
-            log.warning("analysis %s: its end could not be stored, its lease will run out", self._claim.id)
-        log.info("analysis %s: attempt %d ended early: %s", self._claim.id, self._claim.fence, answer)
+            log.warning("%s: its end could not be stored, its lease will run out", self._hold)
+        log.info("%s: ended early: %s", self._hold, answer)
         self._exit(Ending.of(answer))
 
     def _exit(self, ending: Ending) -> None:

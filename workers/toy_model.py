@@ -1,186 +1,145 @@
-"""The toy-model analysis: cells trained one after another, each kept as soon as it is finished.
+"""The toy-model analysis: its cells are trained one by one, each kept once it is finished; others may help.
 
-A sweep that is killed, stopped or has had its turn goes on from its finished cells: those are rows under the fence
+A sweep that is killed, stopped or has had its turn goes on from its finished cells: those are rows under a claim
 (`gramian/storage/toy_cells.py`), with their files, and are never trained again.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
-from math import isfinite
+from collections.abc import Callable
 from typing import Any
 
 import stamina
 import torch
-from sqlalchemy.exc import InternalError, OperationalError
+from sqlalchemy.exc import InternalError, OperationalError, SQLAlchemyError
 
-from gramian.errors import TooFewRows, TrainingDiverged
-from gramian.geometry.toy_measures import ToyMeasurement, run_cell
 from gramian.geometry.toy_study import ToyCell
-from gramian.storage.blobs import StoredFile, artifact_store
+from gramian.queues import Device
 from gramian.storage.jobs import Outcome
-from gramian.storage.toy_cells import FinishedCell
+from gramian.storage.toy_cells import CellClaim
 from gramian.storage.unit_of_work import UnitOfWork
 from gramian.toy_answers import setting_answer, sweep_answer
 from gramian.toy_specs import ToyModelSpec
 from workers.devices import choose_device, device_name
 from workers.finish import STORE_SECONDS
+from workers.queue import ask_for_help
 from workers.runs import Run, TurnOver
-from workers.safetensors_file import safetensors_header
+from workers.toy_cell import train_cell, work_of
 
 TURN_SECONDS = 900.0  # then others get their turn; and a sweep of days never meets the time limit of a run
-OVERHEAD_DIMS = 20  # a step costs about as much as that many dimensions more
-WORTH_THREADS = 10**8  # work of a step from which several threads gain more than they lose by waiting for each other
+LOOK_SECONDS = 2.0  # between looks, while a cell is trained, at what helpers have finished
+WAIT_SECONDS = 0.25  # between looks when only helpers still train
 
 
 def train_toy_models(run: Run[ToyModelSpec]) -> Outcome:
-    """Train every cell that no earlier attempt has finished, then put the series together."""
+    """Train every cell that is not finished and that no helper trains, then put the series together."""
     device = choose_device(run.settings, required=run.spec.device)
     cells = list(run.spec.cells())
-    results = {done.number: done.result for done in _finished(run)}
-    clock = _SweepClock(run, cells, finished=results)
+    clock = _SweepClock(run, cells, finished=_finished(run))
     started = time.monotonic()
     turn = min(TURN_SECONDS, run.settings.job_timeout_seconds / 4)
-    for number, cell in enumerate(cells):
-        if number in results:
-            continue
+    kind: Device = "cuda" if device.type == "cuda" else "cpu"  # cells of one sweep are to be alike
+    ask_for_help(run.settings, run.id, kind, helpers=clock.left - 1)
+    while clock.left:
         if time.monotonic() - started > turn:
-            raise TurnOver(f"{len(results)} of {len(cells)} cells are finished; others had a turn, then it goes on")
-        results[number] = _train(run, number, cell, device, clock)
+            done = len(cells) - clock.left
+            raise TurnOver(f"{done} of {len(cells)} cells are finished; others had a turn, then it goes on")
+        if claim := _take(run, len(cells)):
+            cell = cells[claim.number]
+            train_cell(run.engine, run.settings, claim, cell, device=device, progress=clock.watch(cell))
+        else:
+            clock.wait()
+        clock.count(_finished(run))
     run.progress.close()
     return Outcome(
         device=device_name(device),
         torch_version=str(torch.__version__),
         seconds=run.progress.seconds,
-        answer=sweep_answer(cells, results),
+        answer=sweep_answer(cells, _results(run)),
     )
 
 
-def _train(
-    run: Run[ToyModelSpec], number: int, cell: ToyCell, device: torch.device, clock: "_SweepClock"
-) -> dict[str, Any]:
+_patient = stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
+
+
+@_patient
+def _take(run: Run[ToyModelSpec], cells: int) -> CellClaim | None:
     with UnitOfWork(run.engine) as uow:
-        uow.toy_cells.begin(run.id, run.fence, number)
-    began = time.perf_counter()
-    with _threads(cell):
-        found = _trained(number, cell, device, clock)
-    result = cell_answer(number, cell, found, seconds=time.perf_counter() - began)
-    size = 4 * cell.features * (cell.dims + 1)
-    stored = artifact_store(run.settings).store(_file(number, cell, found), size=size)
-    _keep(run, number, result, stored)
-    clock.finish(cell)
-    return result
+        return uow.toy_cells.take(run.id, run.fence, cells=cells, lease_seconds=run.settings.lease_seconds)
 
 
-def _trained(number: int, cell: ToyCell, device: torch.device, clock: "_SweepClock") -> ToyMeasurement:
-    why = ""
-    try:
-        found = run_cell(cell, device=device, progress=clock.watch(cell))
-    except TooFewRows as error:
-        why = error.message
-    else:
-        if isfinite(found.loss) and isfinite(found.loss_std):
-            return found
-        why = f"its loss is {found.loss}"
-    raise TrainingDiverged(f"cell {number} (m = {cell.dims}, γ = {cell.weight_decay:g}, seed {cell.seed}): {why}")
-
-
-def _finished(run: Run[ToyModelSpec]) -> list[FinishedCell]:
+@_patient
+def _finished(run: Run[ToyModelSpec]) -> set[int]:
     with UnitOfWork(run.engine, writes=False) as uow:
-        return uow.toy_cells.finished(run.id)
+        return uow.toy_cells.finished_numbers(run.id)
 
 
-@stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
-def _keep(run: Run[ToyModelSpec], number: int, result: dict[str, Any], stored: StoredFile) -> None:
-    with UnitOfWork(run.engine) as uow:
-        uow.toy_cells.finish(run.id, run.fence, number, result, name=file_name(number), file=stored)
-
-
-def file_name(number: int) -> str:
-    """Of a cell's W and losses a feature."""
-    return f"cell-{number}.safetensors"
-
-
-def _file(number: int, cell: ToyCell, found: ToyMeasurement) -> Iterator[bytes]:
-    shapes = {"W": found.W.shape, "feature_loss": found.feature_loss.shape}
-    metadata = {"cell": str(number), "weight_decay": repr(cell.weight_decay), "seed": str(cell.seed)}
-    yield safetensors_header(shapes, metadata=metadata)
-    yield found.W.astype("<f4", copy=False).tobytes()
-    yield found.feature_loss.astype("<f4", copy=False).tobytes()
-
-
-def cell_answer(number: int, cell: ToyCell, found: ToyMeasurement, *, seconds: float) -> dict[str, Any]:
-    """A trained cell in plain values."""
-    return setting_answer(cell) | {
-        "number": number,
-        "dim": cell.dims,
-        "seed": cell.seed,
-        "steps": cell.plan.steps,
-        "batch": cell.plan.batch,
-        "loss": found.loss,
-        "loss_std": found.loss_std,
-        "represented": found.represented,
-        "represented_fraction": found.represented_fraction,
-        "norm": asdict(found.norms),
-        "norm_split": asdict(found.norm_split),
-        "mean_squared_overlap": found.mean_squared_overlap,
-        "overlap_times_dim": found.overlap_times_dim,
-        "welch_floor": found.welch_floor,
-        "random_overlap": 1 / cell.dims,
-        "equiangularity": asdict(found.equiangularity) if found.equiangularity else None,
-        "regime": found.regime,
-        "dead": found.dead,
-        "ignored_loss": found.ignored_loss,
-        "short_rows_loss": found.short_rows_loss,
-        "seconds": round(seconds, 3),
-    }
+@_patient
+def _results(run: Run[ToyModelSpec]) -> dict[int, dict[str, Any]]:
+    with UnitOfWork(run.engine, writes=False) as uow:
+        return {done.number: done.result for done in uow.toy_cells.finished(run.id)}
 
 
 class _SweepClock:
-    """How far a whole sweep is, by the work of its cells: those of earlier attempts count as done."""
+    """How far a whole sweep is, by the work of its cells, whoever trained them, in whichever attempt.
 
-    def __init__(self, run: Run[ToyModelSpec], cells: list[ToyCell], *, finished: Mapping[int, Any]) -> None:
-        self._run, self._cells = run, len(cells)
-        self._total_work = sum(_work(cell) * cell.plan.steps for cell in cells)
+    Of the cells that helpers train only finished ones count.
+    """
+
+    def __init__(self, run: Run[ToyModelSpec], cells: list[ToyCell], *, finished: set[int]) -> None:
+        self._run, self._cells = run, cells
+        self._total_work = sum(work_of(cell) * cell.plan.steps for cell in cells)
         self._total_steps = sum(cell.plan.steps for cell in cells)
-        self._work = self._steps = self._finished = 0
-        for number in finished:
-            self.finish(cells[number])
+        self.count(finished)
         run.progress.begin_at(self._work / self._total_work)
 
+    @property
+    def left(self) -> int:
+        """How many cells are not finished."""
+        return len(self._cells) - self._finished
+
+    def count(self, finished: set[int]) -> None:
+        """Take note of which cells are finished."""
+        done = [self._cells[number] for number in finished]
+        self._work = sum(work_of(cell) * cell.plan.steps for cell in done)
+        self._steps = sum(cell.plan.steps for cell in done)
+        self._finished = len(done)
+        self._looked = time.monotonic()
+
     def watch(self, cell: ToyCell) -> Callable[[int], None]:
+        """What the training of a cell tells of its steps."""
         law = setting_answer(cell)
         named = "".join(f", {name} {law[name]:g}" for name in ("exponent", "scale") if law[name] is not None)
         setting = f"m = {cell.dims}, γ = {cell.weight_decay:g}{named}, seed {cell.seed}"
-        work = _work(cell)
+        work = work_of(cell)
 
         def watch(step: int) -> None:
-            fraction = (self._work + step * work) / self._total_work
-            message = (
-                f"{self._finished} of {self._cells} cells finished; {setting}: step {step:,} of {cell.plan.steps:,}"
-            )
-            done = self._steps + step
-            self._run.progress("train", fraction, message, done=done, total=self._total_steps, unit="steps")
+            self._look()
+            self._tell(step * work, step, f"{setting}: step {step:,} of {cell.plan.steps:,}")
 
         return watch
 
-    def finish(self, cell: ToyCell) -> None:
-        self._work += _work(cell) * cell.plan.steps
-        self._steps += cell.plan.steps
-        self._finished += 1
+    def wait(self) -> None:
+        """Let helpers train what is left."""
+        self._tell(0, 0, "waiting for those that other workers train")
+        time.sleep(WAIT_SECONDS)
 
+    def _tell(self, work: int, steps: int, words: str) -> None:
+        self._run.progress(
+            "train",
+            (self._work + work) / self._total_work,
+            f"{self._finished} of {len(self._cells)} cells finished; {words}",
+            done=self._steps + steps,
+            total=self._total_steps,
+            unit="steps",
+        )
 
-@contextmanager
-def _threads(cell: ToyCell) -> Iterator[None]:
-    """One thread for a small cell: on a busy machine its steps would mostly wait for the other threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if _work(cell) >= WORTH_THREADS else 1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _work(cell: ToyCell) -> int:
-    return cell.plan.batch * cell.features * (cell.dims + OVERHEAD_DIMS)
+    def _look(self) -> None:
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        try:
+            with UnitOfWork(self._run.engine, writes=False) as uow:
+                finished = uow.toy_cells.finished_numbers(self._run.id)
+        except SQLAlchemyError:  # told later
+            return
+        self.count(finished)

@@ -229,6 +229,10 @@ def _waits_and_is_due() -> ColumnElement[bool]:
 
 def _is_orphaned(lease_seconds: float) -> ColumnElement[bool]:
     """Runs under an expired lease, and its owner had time to renew it since the database started."""
-    now = database_epoch()
-    settled = database_started() < now - PAUSE_LEASES * lease_seconds
-    return and_(AnalysisRow.status == Status.RUNNING, AnalysisRow.lease_until < now, settled)
+    expired = AnalysisRow.lease_until < database_epoch()
+    return and_(AnalysisRow.status == Status.RUNNING, expired, is_settled(lease_seconds))
+
+
+def is_settled(lease_seconds: float) -> ColumnElement[bool]:
+    """Whether every owner had time to renew its lease since the database started."""
+    return database_started() < database_epoch() - PAUSE_LEASES * lease_seconds

@@ -234,13 +234,15 @@ class MatrixRow(Base):
 
 
 class ToyCellRow(Base):
-    """A cell of a toy-model sweep: how often it was begun, and what it showed once it was finished."""
+    """A cell of a toy-model sweep: how often it was begun, by whom, and what it showed once it was finished."""
 
     __tablename__ = "toy_cells"
 
     analysis_id: Mapped[str] = mapped_column(ForeignKey("analyses.id", ondelete="CASCADE"), primary_key=True)
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
-    attempts: Mapped[int] = mapped_column(Integer)
+    attempts: Mapped[int] = mapped_column(Integer)  # how often it was begun; the latest alone may finish it
+    fence: Mapped[int | None]  # of the run of the analysis that trains it; none while a helper does
+    lease_until: Mapped[float | None]  # a helper's; one that has run out says that a helper failed
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
