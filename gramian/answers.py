@@ -8,6 +8,7 @@ from gramian.geometry.bounds import Brackets, brackets, position
 from gramian.geometry.capacity import FORMS, Capacity, Form, capacity, headroom, log10_directions, log10_headroom
 from gramian.geometry.design import design_for
 from gramian.geometry.extrapolation import extrapolation
+from gramian.geometry.our_form import our_estimate
 from gramian.geometry.sensitivity import Axis, sensitivity_at, sensitivity_curve
 
 CURVE_DEGREE = 3_000  # of the upper bound along a curve, a few milliseconds a point; beyond, the step to the next zero
@@ -42,6 +43,7 @@ def capacity_answer(
         "forms": {form: _count(log10) for form, log10 in forms.items()},
         "forms_log10": forms,
         "forms_below_dim": list(found.floored),
+        "ours": _ours(dim, min(epsilon, 1.0)),
         "bounds": bounds_answer(proven),
         "position": None if headline is None else asdict(position(headline, proven)),
         "vocabulary_directions": vocabulary,
@@ -139,6 +141,16 @@ def design_answer(
         "vocabulary_directions": vocabulary,
         "headroom": _headroom(_count(offered), vocabulary),
         "log10_headroom": None if vocabulary is None else log10_headroom(offered, vocabulary),
+    }
+
+
+def _ours(dim: int, epsilon: float) -> dict[str, Any]:
+    found = our_estimate(dim, epsilon)
+    return {
+        "form": "welch",
+        "log10_directions": found.log10_directions,
+        "directions": _count(found.log10_directions),
+        "log10_se": found.log10_se,
     }
 
 

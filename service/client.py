@@ -262,6 +262,7 @@ def _table(matrix: dict[str, Any]) -> Table:
         ("standard deviation", f"{matrix['cosine']['std']:.6f}", ""),
         *_pair_rows(matrix["cosine"]),
         ("capacity", *_capacity_words(capacity)),
+        *_our_rows(capacity),
         ("proven", *_bounds_words(capacity)),
         (
             "mean squared overlap",
@@ -296,6 +297,15 @@ def _capacity_words(capacity: dict[str, Any]) -> tuple[str, str]:
     low, high = capacity["interval_log10"] or (None, None)
     interval = f"10^{low:.2f} … 10^{high:.2f} by the errors of ε and fit; " if low is not None else ""
     return f"10^{capacity['log10_directions']:.2f}", f"{interval}reachable by descent (published fit), no upper bound"
+
+
+def _our_rows(capacity: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Our own estimate beside the published one; services of older versions have none."""
+    ours = capacity.get("ours")
+    if not ours or capacity["status"] != "estimated":
+        return []
+    number = f"10^{ours['log10_directions']:.2f} ± {ours['log10_se']:.2f}"
+    return [("by our packings", number, "the same question, asked of closer packings; extrapolated as well")]
 
 
 def _bounds_words(capacity: dict[str, Any]) -> tuple[str, str]:

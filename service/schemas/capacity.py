@@ -65,6 +65,15 @@ class Elasticity(BaseModel):
     dim: float
 
 
+class OurEstimate(BaseModel):
+    """Directions reachable by descent, by our own packings, which are closer than the published (docs/packings.md)."""
+
+    form: Literal["welch"]
+    log10_directions: float
+    directions: float | None
+    log10_se: float = Field(description="from the two constants alone, within the form")
+
+
 class Room(BaseModel):
     """What the vocabulary leaves of the estimate."""
 
@@ -93,6 +102,7 @@ class CapacityResult(Room):
     forms: dict[str, float | None] = Field(description="directions by form; null where the count exceeds a double")
     forms_log10: dict[str, float]
     forms_below_dim: list[str] = Field(description="forms that fall below the d directions that exist in any case")
+    ours: OurEstimate | None = Field(None, description="our own fit beside the published one; an estimate as well")
     bounds: Bounds | None = None
     position: Position | None = Field(None, description="where the estimate lies among the bounds, in words")
     warnings: list[Caveat]
@@ -103,6 +113,7 @@ class CapacityAnswer(CapacityResult):
 
     dim: int
     epsilon: float
+    ours: OurEstimate
     bounds: Bounds
     extrapolation: Extrapolation
     elasticity: Elasticity
