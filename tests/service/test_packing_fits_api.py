@@ -6,32 +6,13 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 
 from gramian.analyses import Status, new_id
 from gramian.geometry.published_packings import OPTIMISED
-from gramian.settings import Settings
 from gramian.specs import PackingSpec
-from gramian.storage import schema
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
-from service.app import create_app
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    settings = Settings(data_dir=tmp_path_factory.mktemp("data"), redis_url="unix:///nowhere")
-    engine = open_engine(settings.sqlalchemy_url)
-    schema.upgrade(engine)
-    engine.dispose()
-    return settings
-
-
-@pytest.fixture(scope="module")
-def http(settings):
-    with TestClient(create_app(settings)) as client:
-        yield client
 
 
 def fit(http, **asked):
