@@ -11,11 +11,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 
-import httpcore2
 import httpx2
 import pytest
 
-from gramian.egress import AddressForbidden, Guard, guarded_client, is_public
+from gramian.egress import AddressForbidden, Guard, GuardedBackend, guarded_client, is_public
 
 RECEIVER = "127.0.0.3"  # loopback is a /8 of its own; the operator allows this one address of it
 ALLOWED = (ipaddress.ip_network(f"{RECEIVER}/32"),)
@@ -191,11 +190,8 @@ def test_the_environments_proxy_is_not_asked(canary, receiver, monkeypatch: pyte
 
 
 def test_no_socket_of_this_machine_is_opened() -> None:
-    from gramian.egress import GuardedBackend
-
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError):  # what httpcore2's base class answers: nothing of ours opens one
         GuardedBackend(Guard()).connect_unix_socket("/run/docker.sock")
-    assert issubclass(GuardedBackend, httpcore2.NetworkBackend)
 
 
 @pytest.mark.parametrize("text", ["1.1.1.1", "93.184.216.34", "8.8.4.4", "2606:4700::1111", "2a00:1450:4001::1"])
