@@ -20,11 +20,12 @@ _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 class Scope(StrEnum):
-    """What a key permits; each includes those before it."""
+    """What a key permits in its project; each includes those before it. An operator also looks after all projects."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    OPERATOR = "operator"
 
     def includes(self, other: "Scope") -> bool:
         """Whether whoever may do this may do the other.

@@ -14,6 +14,7 @@ from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.tables import AnalysisRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
+from service.callers import CallerDep
 from service.dispatch import Dispatcher
 from service.feed import Feed
 from service.metrics import ServiceMetrics
@@ -44,13 +45,13 @@ def services(request: Request) -> Services:
 ServicesDep = Annotated[Services, Depends(services)]
 
 
-def reading(services: ServicesDep) -> Iterator[UnitOfWork]:
-    with UnitOfWork(services.engine, writes=False) as uow:
+def reading(services: ServicesDep, caller: CallerDep) -> Iterator[UnitOfWork]:
+    with UnitOfWork(services.engine, project=caller.project_id, writes=False) as uow:
         yield uow
 
 
-def writing(services: ServicesDep) -> Iterator[UnitOfWork]:
-    with UnitOfWork(services.engine) as uow:
+def writing(services: ServicesDep, caller: CallerDep) -> Iterator[UnitOfWork]:
+    with UnitOfWork(services.engine, project=caller.project_id) as uow:
         yield uow
 
 

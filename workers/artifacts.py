@@ -6,6 +6,7 @@ files that no row refers to. Those of a run that is about to end look the same f
 
 from sqlalchemy import Engine
 
+from gramian.projects import EVERY
 from gramian.settings import Settings
 from gramian.storage.blobs import artifact_store
 from gramian.storage.unit_of_work import UnitOfWork
@@ -21,7 +22,7 @@ def sweep_artifacts(engine: Engine, settings: Settings, *, unclaimed_seconds: fl
     digests = store.digests(older_than=unclaimed_seconds)
     for start in range(0, len(digests), AT_ONCE):
         some = digests[start : start + AT_ONCE]
-        with UnitOfWork(engine, writes=False) as uow:
+        with UnitOfWork(engine, project=EVERY, writes=False) as uow:
             used = uow.files.used(some)
         for digest in set(some) - used:
             store.delete(digest)

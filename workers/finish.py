@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import InternalError, OperationalError
 
 import gramian
+from gramian.projects import EVERY
 from gramian.storage.jobs import Claim, Outcome
 from gramian.storage.unit_of_work import UnitOfWork
 
@@ -37,7 +38,7 @@ Answer = Outcome | Postponement | Release | Failure
 @stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
 def store(engine: Engine, claim: Claim, answer: Answer) -> None:
     """Write the end of the run in one transaction, or raise LeaseLost."""
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         match answer:
             case Outcome():
                 uow.jobs.succeed(claim.id, claim.fence, answer, gramian_version=gramian.__version__)

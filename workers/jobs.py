@@ -12,6 +12,7 @@ from rq.timeouts import JobTimeoutException
 from structlog.contextvars import bind_contextvars
 
 from gramian.errors import GramianError, LeaseLost
+from gramian.projects import EVERY
 from gramian.settings import Settings
 from gramian.specs import Kind, parse_spec
 from gramian.storage.jobs import Claim, Outcome
@@ -42,7 +43,7 @@ def run_analysis(analysis_id: str) -> None:
     bind_contextvars(analysis_id=analysis_id)
     engine, settings = process.engine(), process.settings()
     started = time.perf_counter()
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         claim = uow.jobs.claim(analysis_id, lease_seconds=settings.lease_seconds)
     if claim is None:
         log.info("analysis %s is not free, nothing to do", analysis_id)

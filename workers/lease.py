@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramian.errors import LeaseLost
+from gramian.projects import EVERY
 from gramian.settings import Settings
 from gramian.storage.jobs import Claim
 from gramian.storage.unit_of_work import UnitOfWork
@@ -65,11 +66,11 @@ class AnalysisHold:
         return self.claim.failures
 
     def stands(self) -> bool:
-        with UnitOfWork(self.engine, writes=False) as uow:
+        with UnitOfWork(self.engine, project=EVERY, writes=False) as uow:
             return uow.jobs.owns(self.claim.id, self.claim.fence)
 
     def renew(self, *, lease_seconds: float) -> bool:
-        with UnitOfWork(self.engine) as uow:
+        with UnitOfWork(self.engine, project=EVERY) as uow:
             return uow.jobs.renew(self.claim.id, self.claim.fence, lease_seconds=lease_seconds)
 
     def end(self, answer: Answer) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramian.errors import LeaseLost
+from gramian.projects import EVERY
 from gramian.storage.jobs import Claim, Step
 from gramian.storage.unit_of_work import UnitOfWork
 
@@ -60,7 +61,7 @@ class Progress:
     def _write(self, step: Step) -> None:
         claim = self._claim
         try:
-            with UnitOfWork(self._engine) as uow:
+            with UnitOfWork(self._engine, project=EVERY) as uow:
                 owned = uow.jobs.report(claim.id, claim.fence, step)
         except SQLAlchemyError:
             log.warning("analysis %s: progress could not be written just now", claim.id)

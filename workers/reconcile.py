@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gramian import logs
 from gramian.analyses import Status
 from gramian.lifetime import end_with_parent
+from gramian.projects import EVERY
 from gramian.settings import Settings
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow
@@ -29,10 +30,10 @@ ARTIFACTS_SWEPT_SECONDS = 600.0  # a walk through all files that analyses made: 
 
 def reconcile(engine: Engine, connection: Redis, settings: Settings) -> int:
     """One round; returns how many messages were sent."""
-    with UnitOfWork(engine, writes=False) as uow:
+    with UnitOfWork(engine, project=EVERY, writes=False) as uow:
         if not uow.jobs.unattended(lease_seconds=settings.lease_seconds, limit=1):
             return 0
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         uow.hold("reconcile")  # one leader at a time
         found = uow.jobs.unattended(lease_seconds=settings.lease_seconds)
         wanted = [analysis for analysis in found if not _buried(uow, analysis, settings)]
@@ -82,7 +83,7 @@ def main() -> None:
 
 
 def _tidy(engine: Engine, settings: Settings) -> None:
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         uow.idempotency.forget()
     sweep_spool(settings)
 

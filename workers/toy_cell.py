@@ -15,6 +15,7 @@ from sqlalchemy.exc import InternalError, OperationalError
 from gramian.errors import TooFewRows, TrainingDiverged
 from gramian.geometry.toy_measures import ToyMeasurement, run_cell
 from gramian.geometry.toy_study import ToyCell
+from gramian.projects import EVERY
 from gramian.settings import Settings
 from gramian.storage.blobs import StoredFile, artifact_store
 from gramian.storage.toy_cells import CellClaim
@@ -61,7 +62,7 @@ def _trained(number: int, cell: ToyCell, device: torch.device, progress: Callabl
 
 @stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
 def _keep(engine: Engine, claim: CellClaim, result: dict[str, Any], stored: StoredFile) -> None:
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         uow.toy_cells.finish(claim, result, name=file_name(claim.number), file=stored)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import InternalError, OperationalError
 from structlog.contextvars import bind_contextvars
 
 from gramian.errors import GramianError, LeaseLost
+from gramian.projects import EVERY
 from gramian.queues import Device
 from gramian.settings import Settings
 from gramian.specs import parse_spec
@@ -37,7 +38,7 @@ def help_analysis(analysis_id: str, device: Device) -> None:
     """Train cells of the sweep on this kind of device for as long as some are free; do nothing if none is."""
     bind_contextvars(analysis_id=analysis_id)
     engine, settings = process.engine(), process.settings()
-    with UnitOfWork(engine, writes=False) as uow:
+    with UnitOfWork(engine, project=EVERY, writes=False) as uow:
         spec = parse_spec(uow.analyses.get(analysis_id).spec)
     if not isinstance(spec, ToyModelSpec):
         log.warning("analysis %s is not one that can be helped with", analysis_id)
@@ -84,7 +85,7 @@ class _CellHold:
     def take(self, analysis_id: str, cells: int) -> CellClaim | None:
         """Claim a cell instead of the one before, which is finished."""
         self._claim = None
-        with UnitOfWork(self._engine) as uow:
+        with UnitOfWork(self._engine, project=EVERY) as uow:
             claim = uow.toy_cells.help(analysis_id, cells=cells, lease_seconds=self._lease_seconds)
         self._claim = claim
         self.moved = time.monotonic()
@@ -96,13 +97,13 @@ class _CellHold:
     def stands(self) -> bool:
         if (claim := self._claim) is None:
             return True
-        with UnitOfWork(self._engine, writes=False) as uow:
+        with UnitOfWork(self._engine, project=EVERY, writes=False) as uow:
             return uow.toy_cells.owns(claim)
 
     def renew(self, *, lease_seconds: float) -> bool:
         if (claim := self._claim) is None:
             return True
-        with UnitOfWork(self._engine) as uow:
+        with UnitOfWork(self._engine, project=EVERY) as uow:
             uow.toy_cells.renew(claim, lease_seconds=lease_seconds)
             return uow.toy_cells.owns(claim)
 
@@ -115,12 +116,12 @@ class _CellHold:
     @stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
     def _give_back(self) -> None:
         if claim := self._claim:
-            with UnitOfWork(self._engine) as uow:
+            with UnitOfWork(self._engine, project=EVERY) as uow:
                 uow.toy_cells.give_back(claim)
 
     @stamina.retry(on=(OperationalError, InternalError), attempts=None, timeout=STORE_SECONDS)
     def leave(self) -> None:
         """Let the run of the analysis try the cell."""
         if claim := self._claim:
-            with UnitOfWork(self._engine) as uow:
+            with UnitOfWork(self._engine, project=EVERY) as uow:
                 uow.toy_cells.leave(claim)

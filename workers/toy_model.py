@@ -13,6 +13,7 @@ import torch
 from sqlalchemy.exc import InternalError, OperationalError, SQLAlchemyError
 
 from gramian.geometry.toy_study import ToyCell
+from gramian.projects import EVERY
 from gramian.queues import Device
 from gramian.storage.jobs import Outcome
 from gramian.storage.toy_cells import CellClaim
@@ -63,19 +64,19 @@ _patient = stamina.retry(on=(OperationalError, InternalError), attempts=None, ti
 
 @_patient
 def _take(run: Run[ToyModelSpec], cells: int) -> CellClaim | None:
-    with UnitOfWork(run.engine) as uow:
+    with UnitOfWork(run.engine, project=EVERY) as uow:
         return uow.toy_cells.take(run.id, run.fence, cells=cells, lease_seconds=run.settings.lease_seconds)
 
 
 @_patient
 def _finished(run: Run[ToyModelSpec]) -> set[int]:
-    with UnitOfWork(run.engine, writes=False) as uow:
+    with UnitOfWork(run.engine, project=EVERY, writes=False) as uow:
         return uow.toy_cells.finished_numbers(run.id)
 
 
 @_patient
 def _results(run: Run[ToyModelSpec]) -> dict[int, dict[str, Any]]:
-    with UnitOfWork(run.engine, writes=False) as uow:
+    with UnitOfWork(run.engine, project=EVERY, writes=False) as uow:
         return {done.number: done.result for done in uow.toy_cells.finished(run.id)}
 
 
@@ -138,7 +139,7 @@ class _SweepClock:
             return
         self._looked = time.monotonic()
         try:
-            with UnitOfWork(self._run.engine, writes=False) as uow:
+            with UnitOfWork(self._run.engine, project=EVERY, writes=False) as uow:
                 finished = uow.toy_cells.finished_numbers(self._run.id)
         except SQLAlchemyError:  # told later
             return

@@ -47,6 +47,7 @@ class AnalysisRepository:
         Labels are added to what is found, so that every caller finds it by its own; one that it has is kept.
         """
         answering = AnalysisRow.status.in_([status.value for status in ANSWERING])
+        analysis.project_id = self.session.info["project"]
         values = {
             column.key: getattr(analysis, column.key)
             for column in AnalysisRow.__table__.columns
@@ -55,7 +56,7 @@ class AnalysisRepository:
         insertion = (
             insert(self.session, AnalysisRow)
             .values(values)
-            .on_conflict_do_nothing(index_elements=["dedupe_key"], index_where=ANSWERING_INDEX)
+            .on_conflict_do_nothing(index_elements=["project_id", "dedupe_key"], index_where=ANSWERING_INDEX)
             .returning(AnalysisRow.id)
         )
         while True:

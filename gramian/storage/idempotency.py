@@ -51,7 +51,12 @@ class IdempotencyRepository:
                 IdempotencyRow.key == key, IdempotencyRow.created_at <= database_epoch() - KEPT_SECONDS
             )
         )
-        values = {"key": key, "fingerprint": fingerprint, "created_at": database_epoch()}
+        values = {
+            "project_id": self.session.info["project"],
+            "key": key,
+            "fingerprint": fingerprint,
+            "created_at": database_epoch(),
+        }
         statement = insert(self.session, IdempotencyRow).values(values).on_conflict_do_nothing()
         return self.session.execute(statement.returning(IdempotencyRow.key)).scalar() is not None
 

@@ -51,7 +51,28 @@ class Base(DeclarativeBase):
     }
 
 
-class AnalysisRow(Base):
+class ProjectOwned:
+    """What belongs to a project. A unit of work that is limited to one finds no row of another: see its session.
+
+    New rows get the project of the unit of work that adds them.
+    """
+
+    project_id: Mapped[str] = mapped_column(String(40))
+
+
+class ProjectRow(Base):
+    """A name space. Rows refer to it without a foreign key: SQLite could not add one to a table that has rows."""
+
+    __tablename__ = "projects"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(63))
+    created_at: Mapped[datetime]
+
+    __table_args__ = (Index("uq_projects_name", "name", unique=True),)
+
+
+class AnalysisRow(ProjectOwned, Base):
     """One question, its state, and what its answer rests on."""
 
     __tablename__ = "analyses"
@@ -116,6 +137,7 @@ class AnalysisRow(Base):
     __table_args__ = (
         Index(
             "uq_analyses_dedupe_key",
+            "project_id",
             "dedupe_key",
             unique=True,
             postgresql_where=text("status IN ('queued', 'running', 'succeeded')"),
@@ -127,9 +149,9 @@ class AnalysisRow(Base):
             postgresql_where=text("status IN ('queued', 'running')"),
             sqlite_where=text("status IN ('queued', 'running')"),
         ),
-        Index("ix_analyses_created_at", "created_at", "id"),
-        Index("ix_analyses_status_created_at", "status", "created_at", "id"),
-        Index("ix_analyses_model_id_finished_at", "model_id", "finished_at"),
+        Index("ix_analyses_created_at", "project_id", "created_at", "id"),
+        Index("ix_analyses_status_created_at", "project_id", "status", "created_at", "id"),
+        Index("ix_analyses_model_id_finished_at", "project_id", "model_id", "finished_at"),
     )
 
 
@@ -246,11 +268,12 @@ class ToyCellRow(Base):
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
-class IdempotencyRow(Base):
-    """The first answer to a request that carried a key."""
+class IdempotencyRow(ProjectOwned, Base):
+    """The first answer to a request that carried a key; each project has its own."""
 
     __tablename__ = "idempotency_keys"
 
+    project_id: Mapped[str] = mapped_column(String(40), primary_key=True)
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     fingerprint: Mapped[str] = mapped_column(String(64))
     analysis_id: Mapped[str | None] = mapped_column(String(40))
@@ -259,7 +282,7 @@ class IdempotencyRow(Base):
     created_at: Mapped[float] = mapped_column(index=True)  # seconds by the database's clock
 
 
-class UploadRow(Base):
+class UploadRow(ProjectOwned, Base):
     """A file that arrived over HTTP; its bytes lie in the blob store under their digest."""
 
     __tablename__ = "uploads"
@@ -274,7 +297,7 @@ class UploadRow(Base):
     deleted_at: Mapped[datetime | None]
 
 
-class KeyRow(Base):
+class KeyRow(ProjectOwned, Base):
     """An access key; what it permits, and since and until when."""
 
     __tablename__ = "api_keys"

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Engine, func, select
-from sqlalchemy.orm import Session
 
+from gramian import projects
 from gramian.storage.analyses import AnalysisRepository
 from gramian.storage.files import FileRepository
 from gramian.storage.idempotency import IdempotencyRepository
@@ -15,19 +15,25 @@ from gramian.storage.jobs import JobRepository
 from gramian.storage.keys import KeyRepository
 from gramian.storage.matrices import MatrixRepository
 from gramian.storage.models import ModelRepository
+from gramian.storage.projects import ProjectRepository
+from gramian.storage.session import open_session
 from gramian.storage.toy_cells import ToyCellRepository
 from gramian.storage.uploads import UploadRepository
 
 
 class UnitOfWork:
-    """Repositories over one session. Leaving the block commits, an exception rolls back; nobody else commits."""
+    """Repositories over one session. Leaving the block commits, an exception rolls back; nobody else commits.
 
-    def __init__(self, engine: Engine, *, writes: bool = True) -> None:
+    It sees one project, the default one unless another is named; `project=EVERY` sees all.
+    """
+
+    def __init__(self, engine: Engine, *, project: str | None = projects.DEFAULT, writes: bool = True) -> None:
+        self.project = project
         self._engine = engine.execution_options(writes=writes)
         self._after_commit: list[Callable[[], None]] = []
 
     def __enter__(self) -> Self:
-        self.session = Session(self._engine, expire_on_commit=False)
+        self.session = open_session(self._engine, self.project)
         self.analyses = AnalysisRepository(self.session)
         self.files = FileRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
@@ -35,6 +41,7 @@ class UnitOfWork:
         self.keys = KeyRepository(self.session)
         self.matrices = MatrixRepository(self.session)
         self.models = ModelRepository(self.session)
+        self.projects = ProjectRepository(self.session)
         self.toy_cells = ToyCellRepository(self.session)
         self.uploads = UploadRepository(self.session)
         return self

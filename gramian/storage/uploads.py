@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from gramian.errors import NotFound
+from gramian.storage.session import EVERY_PROJECT
 from gramian.storage.tables import UploadRow
 
 
@@ -29,6 +30,6 @@ class UploadRepository:
         self.session.flush()
 
     def holds(self, sha256: str) -> bool:
-        """Whether any upload that was not deleted has these bytes."""
+        """Whether any upload that was not deleted, of whatever project, has these bytes."""
         query = select(UploadRow.id).where(UploadRow.sha256 == sha256, UploadRow.deleted_at.is_(None)).limit(1)
-        return self.session.scalar(query) is not None
+        return self.session.scalar(query, execution_options=EVERY_PROJECT) is not None

@@ -15,6 +15,7 @@ from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
 from service import operations
 from service.authorization import READ, WRITE
+from service.callers import Caller, CallerDep
 from service.dependencies import (
     AnalysisDep,
     AnalysisId,
@@ -50,7 +51,12 @@ router = APIRouter(prefix="/v1/analyses", tags=["analyses"], dependencies=[READ]
     ),
 )
 async def create_analysis(
-    body: AnalysisBody, request: Request, services: ServicesDep, wait: WaitDep, key: IdempotencyKeyDep
+    body: AnalysisBody,
+    request: Request,
+    services: ServicesDep,
+    caller: CallerDep,
+    wait: WaitDep,
+    key: IdempotencyKeyDep,
 ) -> Response:
     """Ask for an analysis. The same question asked again gets the analysis that answers it.
 
@@ -59,6 +65,7 @@ async def create_analysis(
     submission = await run_in_threadpool(
         operations.submit_analysis,
         services,
+        caller,
         body.spec(),
         body.labels,
         priority=body.priority,
@@ -73,7 +80,7 @@ async def create_analysis(
         headers["Idempotency-Replayed"] = "true"
     if wait and not submission.has_ended:
         await services.feed.wait(answer.analysis_id, seconds=wait)
-        row = await run_in_threadpool(_read, services, answer.analysis_id)
+        row = await run_in_threadpool(_read, services, caller, answer.analysis_id)
         answer = _answer(row, submission.is_new)
         headers["Preference-Applied"] = f"wait={wait:.0f}"
     if answer.status == ACCEPTED:
@@ -174,6 +181,6 @@ def _label(text: str) -> tuple[str, str | None]:
     return name, value if colon else None
 
 
-def _read(services: Services, analysis_id: str) -> AnalysisRow:
-    with UnitOfWork(services.engine, writes=False) as uow:
+def _read(services: Services, caller: Caller, analysis_id: str) -> AnalysisRow:
+    with UnitOfWork(services.engine, project=caller.project_id, writes=False) as uow:
         return uow.analyses.get(analysis_id)

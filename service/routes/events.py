@@ -11,6 +11,7 @@ from gramian.analyses import ENDED
 from gramian.errors import InvalidParameter
 from gramian.storage.unit_of_work import UnitOfWork
 from service.authorization import READ
+from service.callers import CallerDep
 from service.dependencies import AnalysisId, ServicesDep
 from service.problems import responses
 
@@ -20,12 +21,13 @@ router = APIRouter(prefix="/v1/analyses", tags=["analyses"], dependencies=[READ]
 def last_seen(
     analysis_id: AnalysisId,
     services: ServicesDep,
+    caller: CallerDep,
     last_event_id: Annotated[
         str | None, Header(alias="Last-Event-ID", description="the last event that was received; later ones follow")
     ] = None,
 ) -> int:
     """The number of the event to go on after; 204 if there will never be another, which ends an EventSource."""
-    with UnitOfWork(services.engine, writes=False) as uow:
+    with UnitOfWork(services.engine, project=caller.project_id, writes=False) as uow:
         analysis = uow.analyses.get(analysis_id)
     if not last_event_id:
         return 0

@@ -11,6 +11,7 @@ from gramian.errors import EmptyUpload, UploadInterrupted, UploadTooLarge
 from gramian.storage.blobs import IncomingBlob
 from service import operations
 from service.authorization import READ, WRITE
+from service.callers import CallerDep
 from service.dependencies import ServicesDep, UploadDep, WritingDep
 from service.problems import responses
 from service.schemas.uploads import Upload
@@ -36,6 +37,7 @@ async def create_upload(
     request: Request,
     response: Response,
     services: ServicesDep,
+    caller: CallerDep,
     filename: Annotated[str, Query(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")] = "weights",
 ) -> Upload:
     """Store a weight file (the raw body). Its format is told by its bytes; the name is only remembered."""
@@ -46,7 +48,7 @@ async def create_upload(
     incoming = await run_in_threadpool(services.blobs.receive)
     try:
         await _receive(request, services, incoming)
-        row = await run_in_threadpool(operations.store_upload, services, incoming, filename)
+        row = await run_in_threadpool(operations.store_upload, services, caller, incoming, filename)
     finally:
         await run_in_threadpool(incoming.discard)  # leaves a published file alone
     response.headers["Location"] = str(request.app.url_path_for("get_upload", upload_id=row.id))

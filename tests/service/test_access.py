@@ -106,7 +106,8 @@ def test_a_scope_that_is_missing_is_named_and_one_that_is_there_opens(http: Test
 
 def test_metrics_need_a_key_too(http: TestClient, engine: Engine) -> None:
     assert http.get("/metrics").status_code == 401
-    assert http.get("/metrics", headers=made(engine, Scope.READ)[1]).status_code == 200
+    assert http.get("/metrics", headers=made(engine, Scope.ADMIN)[1]).status_code == 403  # it counts all projects
+    assert http.get("/metrics", headers=made(engine, Scope.OPERATOR)[1]).status_code == 200
 
 
 def test_a_key_lives_from_its_making_to_its_revocation(http: TestClient, engine: Engine) -> None:

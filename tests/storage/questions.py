@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine, update
 
 from gramian.analyses import Status, dedupe_key, new_id
+from gramian.projects import EVERY
 from gramian.specs import EmbeddingSpec, PathSource
 from gramian.storage.jobs import Outcome
 from gramian.storage.tables import AnalysisRow, MatrixRow
@@ -35,13 +36,13 @@ def question(name: str = "a", **values: object) -> AnalysisRow:
 
 
 def claim(engine: Engine, id: str, *, lease_seconds: float = LEASE) -> int | None:
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         found = uow.jobs.claim(id, lease_seconds=lease_seconds)
     return found.fence if found else None
 
 
 def expire_lease(engine: Engine, id: str) -> None:
-    with UnitOfWork(engine) as uow:
+    with UnitOfWork(engine, project=EVERY) as uow:
         uow.session.execute(update(AnalysisRow).where(AnalysisRow.id == id).values(lease_until=1.0))
 
 
