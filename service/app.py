@@ -29,6 +29,7 @@ from service.routes import (
     metrics,
     packing_fits,
     pictures,
+    projects,
     published,
     registry,
     scaling,
@@ -98,6 +99,7 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         health,
         metrics,
         keys,
+        projects,
     ):
         app.include_router(module.router)
     app.add_middleware(BodyLimitProblems)

@@ -10,7 +10,7 @@ import typer
 
 import gramian
 from gramian.settings import Settings
-from service import keys_cli
+from service import access_cli
 
 app = typer.Typer(
     help="How much room for features is left in a language model's latent space.",
@@ -19,7 +19,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-app.add_typer(keys_cli.app, name="keys")
+app.add_typer(access_cli.app, name="keys")
+app.add_typer(access_cli.projects_app, name="projects")
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder for database and files (GRAMIAN_DATA_DIR).")]
 Pairs = Literal["none", "sampled", "exact"]

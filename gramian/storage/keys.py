@@ -19,11 +19,14 @@ class KeyRepository:
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    def create(self, name: str, scope: Scope, *, lifetime: timedelta | None = None) -> tuple[KeyRow, KeySecret]:
-        """A new key and its secret, which nobody can read again."""
+    def create(
+        self, name: str, scope: Scope, *, lifetime: timedelta | None = None, project_id: str | None = None
+    ) -> tuple[KeyRow, KeySecret]:
+        """A new key and its secret, which nobody can read again; for the unit of work's project, or the one named."""
         secret, now = new_key(), datetime.now(UTC)
         row = KeyRow(
             id=new_id("key"),
+            project_id=project_id,
             name=name,
             scope=scope,
             shown=secret.shown,
@@ -55,7 +58,7 @@ class KeyRepository:
         self.session.execute(update(KeyRow).where(KeyRow.id == id, unnoted).values(last_used_at=now))
 
     def get(self, id: str) -> KeyRow:
-        row = self.session.get(KeyRow, id)
+        row = self.session.get(KeyRow, id) if "\x00" not in id else None
         if row is None:
             raise NotFound("key", id, hint="GET /v1/keys lists them")
         return row
@@ -74,7 +77,7 @@ class KeyRepository:
         lifetime = old.expires_at - old.created_at if old.expires_at else None
         end = now + overlap
         old.expires_at = min(old.expires_at, end) if old.expires_at else end
-        return self.create(old.name, Scope(old.scope), lifetime=lifetime)
+        return self.create(old.name, Scope(old.scope), lifetime=lifetime, project_id=old.project_id)
 
     def revoke(self, id: str) -> KeyRow:
         """End the key at once. Revoking twice is revoking once."""

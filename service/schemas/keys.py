@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gramian.keys import KeySecret, Scope
 from gramian.storage.tables import KeyRow
+from service.schemas.projects import ProjectName
 
 KeyName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -15,8 +16,9 @@ class KeyRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: KeyName = Field(examples=["ci"])
-    scope: Scope = Field(Scope.READ, description="`write` includes `read`, `admin` includes both")
+    scope: Scope = Field(Scope.READ, description="each includes those before it; an operator looks after all projects")
     expires_in_days: Annotated[float, Field(gt=0, le=3650)] | None = Field(None, description="unset: never")
+    project: ProjectName | None = Field(None, description="its name, for operators; unset: your own")
 
 
 class Rotation(BaseModel):

@@ -1,4 +1,4 @@
-"""`gramian keys`: access keys made and ended at the database, for whoever runs the service."""
+"""`gramian keys` and `gramian projects`: who may do what and where, at the database, for whoever runs the service."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,17 +6,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
 from gramian.errors import GramianError
 from gramian.keys import Scope
+from gramian.projects import DEFAULT, EVERY
 from gramian.settings import Settings
 from gramian.storage import schema
 from gramian.storage.engine import open_engine
 from gramian.storage.unit_of_work import UnitOfWork
+from service.schemas.projects import ProjectRequest
 
 app = typer.Typer(help="Access keys: make, list, rotate, revoke.", no_args_is_help=True)
+projects_app = typer.Typer(help="Projects, which see nothing of one another: make, list.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="The key's id, as `gramian keys list` shows it.")]
 
@@ -24,30 +28,36 @@ Id = Annotated[str, typer.Argument(help="The key's id, as `gramian keys list` sh
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="Whom or what the key is for.")],
-    scope: Annotated[Scope, typer.Option(help="write includes read, admin includes both.")] = Scope.READ,
+    scope: Annotated[Scope, typer.Option(help="Each includes those before it; operators look after projects.")] = (
+        Scope.READ
+    ),
     days: Annotated[float | None, typer.Option(min=0.01, max=3650, help="Lifetime; unset: without end.")] = None,
+    project: Annotated[str, typer.Option(help="The project that it opens.")] = DEFAULT,
 ) -> None:
     """Make a key and print it, once: only its digest is stored."""
     with _transaction() as uow:
-        row, secret = uow.keys.create(name, scope, lifetime=timedelta(days=days) if days else None)
-    _tell(f"{row.id} ({scope}) for {name}; the key is shown only now:")
+        lifetime = timedelta(days=days) if days else None
+        row, secret = uow.keys.create(name, scope, lifetime=lifetime, project_id=uow.projects.named(project).id)
+    _tell(f"{row.id} ({scope} in {project}) for {name}; the key is shown only now:")
     typer.echo(secret.text)
 
 
 @app.command(name="list")
 def list_keys() -> None:
-    """All keys, without their secrets."""
+    """All keys of all projects, without their secrets."""
     with _transaction() as uow:
         rows = uow.keys.list()
+        projects = {project.id: project.name for project in uow.projects.list()}
     now = datetime.now(UTC)
     table = Table()
-    for heading in ("id", "name", "scope", "key", "state", "last used"):
+    for heading in ("id", "project", "name", "scope", "key", "state", "last used"):
         table.add_column(heading, no_wrap=heading == "id")
     for row in rows:
         ended = "revoked" if row.revoked_at else "expired"
         until = f"live until {row.expires_at:%Y-%m-%d %H:%M}" if row.expires_at else "live"
         used = f"{row.last_used_at:%Y-%m-%d %H:%M}" if row.last_used_at else "never"
-        table.add_row(row.id, row.name, row.scope, f"{row.shown}…", until if row.is_live(now) else ended, used)
+        state = until if row.is_live(now) else ended
+        table.add_row(row.id, projects[row.project_id], row.name, row.scope, f"{row.shown}…", state, used)
     Console().print(table)
 
 
@@ -70,6 +80,26 @@ def revoke(key_id: Id) -> None:
     _tell(f"{key_id} is revoked")
 
 
+@projects_app.command(name="create")
+def create_project(name: Annotated[str, typer.Argument(help="Small letters, digits and hyphens.")]) -> None:
+    """Make a project; `gramian keys create --project` then makes its keys."""
+    try:
+        wanted = ProjectRequest(name=name)
+    except ValidationError:
+        raise typer.BadParameter("a name has 1 to 63 small letters, digits and hyphens") from None
+    with _transaction() as uow:
+        uow.projects.create(wanted.name)
+    _tell(f"project {name} is there; `gramian keys create NAME --project {name}` makes a key for it")
+
+
+@projects_app.command(name="list")
+def list_projects() -> None:
+    """All projects, by name."""
+    with _transaction() as uow:
+        for row in uow.projects.list():
+            typer.echo(row.name)
+
+
 @contextmanager
 def _transaction() -> Iterator[UnitOfWork]:
     settings = Settings()
@@ -77,7 +107,7 @@ def _transaction() -> Iterator[UnitOfWork]:
     engine = open_engine(settings.sqlalchemy_url)
     try:
         schema.upgrade(engine)
-        with UnitOfWork(engine) as uow:
+        with UnitOfWork(engine, project=EVERY) as uow:
             yield uow
     except GramianError as error:
         _tell(f"gramian: {error.message}" + (f"; {error.hint}" if error.hint else ""))
