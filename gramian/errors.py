@@ -40,13 +40,20 @@ class TooFewRows(GeometryError):
     code = "too_few_rows"
     title = "Too few usable rows"
 
-    def __init__(self, *, used: int, zero: int = 0, nonfinite: int = 0, needed: int = 2) -> None:
+    def __init__(self, *, used: int, zero: int = 0, nonfinite: int = 0, needed: int = 2, excluded: int = 0) -> None:
+        asked = f", {excluded} as rows.exclude says" if excluded else ""
         super().__init__(
             f"{used} usable rows are left, at least {needed} are needed "
-            f"({zero} zero rows and {nonfinite} rows with NaN or infinity were left out)",
+            f"({zero} zero rows and {nonfinite} rows with NaN or infinity were left out{asked})",
             hint="check that the tensor holds trained weights, and that it was saved without overflow",
         )
         self.used, self.zero, self.nonfinite, self.needed = used, zero, nonfinite, needed
+
+    def of_which_left_out(self, rows: int) -> "TooFewRows":
+        """The same, where so many of the rows of zeros were made such because they were not wanted."""
+        return TooFewRows(
+            used=self.used, zero=self.zero - rows, nonfinite=self.nonfinite, needed=self.needed, excluded=rows
+        )
 
 
 class TrainingDiverged(GeometryError):
@@ -79,6 +86,21 @@ class InvalidWeights(WeightsError):
     """The bytes contradict their own format: truncated, overlapping, oversized, not what the name says."""
 
     advice = "copy or download the whole file again; if it is still refused, write it anew with the safetensors library"
+
+
+class TokenizerMissing(WeightsError):
+    """What was asked needs to know which token each row stands for."""
+
+    code = "tokenizer_missing"
+    title = "There is no tokenizer to read"
+
+
+class RowsUndeterminable(WeightsError):
+    """Rows were to be left out that cannot be told from the others."""
+
+    code = "rows_undeterminable"
+    title = "The rows to leave out cannot be determined"
+    advice = "leave this out of rows.exclude"
 
 
 class UnsupportedFormat(WeightsError):

@@ -69,6 +69,25 @@ class TensorChoice(Frozen):
         return self
 
 
+Unwanted = Literal["duplicates", "padding", "untrained"]
+
+
+class RowChoice(Frozen):
+    """Rows to leave out. Rows of zeros, and rows with NaN or infinity, are left out in any case."""
+
+    exclude: tuple[Unwanted, ...] = Field(
+        (),
+        description="`duplicates`: rows equal to an earlier one. `padding`: rows beyond the tokenizer's last token. "
+        "`untrained`: rows of tokens that training never met",
+    )
+
+    @field_validator("exclude")
+    @classmethod
+    def _as_a_set(cls, exclude: tuple[Unwanted, ...]) -> tuple[Unwanted, ...]:
+        """One spelling, so that it is one question."""
+        return tuple(sorted(set(exclude)))
+
+
 class EmbeddingSpec(Question):
     """Measure the vocabulary matrices of one model."""
 
@@ -77,8 +96,33 @@ class EmbeddingSpec(Question):
     kind: Literal["embedding"] = "embedding"
     source: Source
     tensors: TensorChoice | None = None
+    rows: RowChoice | None = Field(None, description="left out: every row that has a direction is measured")
     pairs: PairChoice | None = Field(None, description="left out: no pairs are looked at, as by mode `none`")
+    token_names: bool = Field(
+        False, description="give the rows named in the result their tokens, from the tokenizer beside the weights"
+    )
     device: RequiredDevice = None
+
+    @field_validator("rows")
+    @classmethod
+    def _leaves_some_out(cls, rows: RowChoice | None, info: ValidationInfo) -> RowChoice | None:
+        """One spelling of "all rows", so that it is one question."""
+        if rows is None or not rows.exclude:
+            return None
+        source = info.data.get("source")
+        if "padding" in rows.exclude and isinstance(source, UploadSource):
+            raise ValueError(
+                "an uploaded file has no tokenizer beside it, and padding cannot be told from the numbers: "
+                "analyse a folder or a Hub model, or leave 'padding' out"
+            )
+        return rows
+
+    @field_validator("token_names")
+    @classmethod
+    def _has_a_tokenizer(cls, token_names: bool, info: ValidationInfo) -> bool:
+        if token_names and isinstance(info.data.get("source"), UploadSource):
+            raise ValueError("an uploaded file has no tokenizer beside it")
+        return token_names
 
     @field_validator("pairs")
     @classmethod
@@ -88,7 +132,8 @@ class EmbeddingSpec(Question):
 
     def parameters(self) -> dict[str, Any]:
         asked = super().parameters() | {"source": self.source.type}
-        return asked if self.pairs else {name: value for name, value in asked.items() if name != "pairs"}
+        later = {"rows", "pairs", "token_names"}  # no part of a question that does not ask for them: its key stays
+        return {name: value for name, value in asked.items() if value or name not in later}
 
 
 # -- packing ----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,6 +25,14 @@ app.add_typer(access_cli.projects_app, name="projects")
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder for database and files (GRAMIAN_DATA_DIR).")]
 Pairs = Literal["none", "sampled", "exact"]
+
+
+class Unwanted(StrEnum):
+    """Rows that an analysis may leave out."""
+
+    DUPLICATES = "duplicates"
+    PADDING = "padding"
+    UNTRAINED = "untrained"
 
 
 def main() -> None:
@@ -86,13 +95,23 @@ def analyze(
     pairs: Annotated[
         Pairs, typer.Option(help="Look at the pairs themselves, for the histogram and extremes.")
     ] = "none",
+    exclude: Annotated[
+        list[Unwanted] | None, typer.Option(help="Leave these rows out of every number; may be repeated.")
+    ] = None,
+    token_names: Annotated[bool, typer.Option(help="Name the tokens of the rows that the result lists.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Analyse a model and print its numbers."""
     from service import client
 
     question = client.Question(
-        source, revision=revision, input_tensor=input_tensor, output_tensor=output_tensor, pairs=pairs
+        source,
+        revision=revision,
+        input_tensor=input_tensor,
+        output_tensor=output_tensor,
+        pairs=pairs,
+        exclude=tuple(exclude or ()),
+        token_names=token_names,
     )
     settings = _settings(data_dir=data_dir)
     try:

@@ -42,6 +42,8 @@ class Question:
     input_tensor: str | None = None
     output_tensor: str | None = None
     pairs: str = "none"
+    exclude: tuple[str, ...] = ()
+    token_names: bool = False
 
     @property
     def path(self) -> Path | None:
@@ -70,6 +72,10 @@ class Session:
             body["tensors"] = {side: name for side, name in names.items() if name}
         if question.pairs != "none":
             body["pairs"] = {"mode": question.pairs}
+        if question.exclude:
+            body["rows"] = {"exclude": question.exclude}
+        if question.token_names:
+            body["token_names"] = True
         analysis = self._checked(self.http.post("/v1/analyses", json=body))
         with self._progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()) as progress:
             task = progress.add_task("queued", total=1.0)

@@ -41,6 +41,14 @@ OBSTACLES: Sequence[tuple[Code, Callable[[ComparedItem, ComparedItem], str | Non
             f"an {a.role.replace('_', ' ')} is not an {b.role.replace('_', ' ')}" if a.role != b.role else None
         ),
     ),
+    (
+        "rows_excluded",
+        lambda a, b: (
+            f"{_excluded(a)} and {_excluded(b)} were left out: ask for both alike"
+            if a.rows_exclude != b.rows_exclude
+            else None
+        ),
+    ),
 )
 CAVEATS: Sequence[tuple[Code, Callable[[ComparedItem, ComparedItem], str | None]]] = (
     (
@@ -58,8 +66,8 @@ CAVEATS: Sequence[tuple[Code, Callable[[ComparedItem, ComparedItem], str | None]
     (
         "rows_excluded",
         lambda a, b: (
-            f"{a.rows - a.rows_used} and {b.rows - b.rows_used} zero or non-finite rows were left out"
-            if a.rows - a.rows_used != b.rows - b.rows_used
+            f"{a.rows - a.rows_used} and {b.rows - b.rows_used} rows were left out"
+            if a.rows_exclude == b.rows_exclude and a.rows - a.rows_used != b.rows - b.rows_used
             else None
         ),
     ),
@@ -74,6 +82,10 @@ def compare(items: list[ComparedItem]) -> Comparison:
         not_comparable=_found(OBSTACLES, items),
         notes=_found(CAVEATS, items),
     )
+
+
+def _excluded(item: ComparedItem) -> str:
+    return " and ".join(item.rows_exclude) or "none"
 
 
 def _difference(metric: str, items: list[ComparedItem]) -> Difference:

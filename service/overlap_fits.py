@@ -85,6 +85,10 @@ ANALYSIS_RULES: Sequence[tuple[str, Callable[[AnalysisRow], str | None]]] = (
             else f"measured by method {row.method_version}, now it is {EmbeddingSpec.method_version}: analyse it again"
         ),
     ),
+    (
+        "rows_excluded",
+        lambda row: f"{' and '.join(row.excluded)} were left out of it, and not of others" if row.excluded else None,
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gramian.errors import GeometryError, PathSourceDisabled, SourceChanged
+from gramian.errors import GeometryError, PathSourceDisabled, SourceChanged, TooFewRows
 from gramian.geometry.alignment import alignment
 from gramian.geometry.measurement import MatrixGeometry, measure_matrix
 from gramian.settings import Settings
@@ -23,11 +23,12 @@ from gramian.weights.hub import HubIdentity, HubSource
 from gramian.weights.paths import PathIdentity, check_unchanged
 from gramian.weights.sources import FileSource, WeightSource, open_path
 from gramian.weights.tensors import StoredMatrix
-from gramian.weights.vocabulary import TensorNames, Vocabulary, read_vocabulary
+from gramian.weights.vocabulary import Role, TensorNames, Vocabulary, read_vocabulary
 from workers.devices import BLOCK_BYTES, blocks_on, choose_device, device_name
-from workers.matrix_rows import matrix_row
+from workers.matrix_rows import Origin, matrix_row
 from workers.pairs import look_at_pairs, pairs_to_see
 from workers.progress import Progress
+from workers.row_choice import NOTHING, ChosenRows, LeftOut, rows_left_out, wanted_tokens
 from workers.runs import Run
 
 #: Parts of the whole, for the progress bar: fetching's where bytes come over a network, and of a matrix the pairs'.
@@ -44,23 +45,27 @@ def measure_embedding(run: Run[EmbeddingSpec]) -> Outcome:
     with open_source(spec, identity, settings=run.settings, spool=run.spool) as source:
         vocabulary = read_vocabulary(source, tensors=_names(spec), progress=_fetching(progress, fetch_share))
         tied = vocabulary.tying.finding not in ("untied", "not_compared")
+        tokens = wanted_tokens(spec, source, vocabulary)
+        left_out = rows_left_out(spec, vocabulary, tokens)
         digests: dict[str, str] = identity.get("tensors", {})  # an upload's were made when it arrived
         matrices = []
         for position, (role, matrix) in enumerate(vocabulary.matrices):
+            left = left_out.get(role, NOTHING)
+            chosen = ChosenRows(matrix, left.rows)
             share = (1.0 - fetch_share) / len(vocabulary.matrices)
             start = fetch_share + position * share
             measured = start + share * (1 - PAIRS_SHARE if spec.pairs else 1)
             with ThreadPoolExecutor(1) as beside:
                 hashing = None if matrix.name in digests else beside.submit(matrix.sha256)
-                geometry = measure_within_memory(matrix, device, _measuring(progress, matrix, start, measured))
+                geometry = measure_within_memory(chosen, device, _measuring(progress, matrix, start, measured))
                 progress("digest", measured, f"{matrix.name}: hashing the bytes read")
                 digest = f"sha256:{hashing.result() if hashing else digests[matrix.name]}"
             expected = pairs_to_see(spec.pairs, geometry.moments.pairs)
             watch = _comparing(progress, matrix, expected, measured, start + share)
-            pairs = look_at_pairs(spec.pairs, matrix, geometry, device, watch)
-            row = matrix_row(run.id, position, role, matrix, geometry, digest=digest, tied=tied, pairs=pairs)
-            matrices.append(row)
-        aligned = _aligned(vocabulary, partial(progress, "alignment", 1.0))
+            pairs = look_at_pairs(spec.pairs, chosen, geometry, device, watch)
+            origin = Origin(run.id, position, role, matrix, digest, tied=tied, left_out=left, tokens=tokens)
+            matrices.append(matrix_row(origin, geometry, pairs))
+        aligned = _aligned(vocabulary, left_out, partial(progress, "alignment", 1.0))
         bytes_fetched = source.bytes_fetched
         if spec.source.type == "path":
             check_unchanged(_root(run.settings), PathIdentity(**identity))
@@ -98,9 +103,9 @@ def open_source(spec: EmbeddingSpec, identity: dict[str, Any], *, settings: Sett
 
 
 def measure_within_memory(
-    matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None]
+    matrix: ChosenRows, device: torch.device, watch: Callable[[str, float], None]
 ) -> MatrixGeometry:
-    """The matrix's numbers; once more in blocks of half the size if a GPU's memory did not hold the first."""
+    """The chosen rows' numbers; once more in blocks of half the size if a GPU's memory did not hold the first."""
     block_bytes = BLOCK_BYTES[device.type]
     try:
         return _measured_in_blocks(matrix, device, watch, block_bytes)
@@ -110,15 +115,20 @@ def measure_within_memory(
 
 
 def _measured_in_blocks(
-    matrix: StoredMatrix, device: torch.device, watch: Callable[[str, float], None], block_bytes: int
+    matrix: ChosenRows, device: torch.device, watch: Callable[[str, float], None], block_bytes: int
 ) -> MatrixGeometry:
     blocks = blocks_on(device, matrix, block_bytes=block_bytes)
-    return measure_matrix(blocks, rows=matrix.rows, dim=matrix.dim, progress=watch)
+    try:
+        return measure_matrix(blocks, rows=matrix.rows, dim=matrix.dim, progress=watch)
+    except TooFewRows as error:
+        raise error.of_which_left_out(len(matrix.left_out)) from None
 
 
-def _aligned(vocabulary: Vocabulary, say: Callable[[str], None]) -> dict[str, Any] | None:
+def _aligned(
+    vocabulary: Vocabulary, left_out: Mapping[Role, LeftOut], say: Callable[[str], None]
+) -> dict[str, Any] | None:
     """Each token's two vectors compared, where both embeddings were analysed and have the same rows."""
-    matrices = [matrix for _, matrix in vocabulary.matrices]
+    matrices = [ChosenRows(matrix, left_out.get(role, NOTHING).rows) for role, matrix in vocabulary.matrices]
     if len(matrices) != 2 or (matrices[0].rows, matrices[0].dim) != (matrices[1].rows, matrices[1].dim):
         return None
     say("comparing each token's two vectors")

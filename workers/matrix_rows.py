@@ -1,44 +1,56 @@
 """What was measured of a matrix, as it is stored."""
 
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from gramian.answers import matrix_capacity
 from gramian.geometry.capacity import vocabulary_directions
-from gramian.geometry.measurement import MatrixGeometry, RankedRow
+from gramian.geometry.measurement import EXTREME_ROWS, MatrixGeometry, RankedRow
 from gramian.geometry.pairs import PairStatistics
 from gramian.storage.tables import MatrixRow
 from gramian.weights.tensors import StoredMatrix
+from gramian.weights.tokenizers import Tokens
+from workers.row_choice import LeftOut
 
+LONGEST_TOKEN = 200  # characters
 LISTED_ROWS = 100  # rows left out that are named; all are counted
 
 
-def matrix_row(
-    analysis_id: str,
-    position: int,
-    role: str,
-    matrix: StoredMatrix,
-    geometry: MatrixGeometry,
-    *,
-    digest: str,
-    tied: bool,
-    pairs: PairStatistics | None,
-) -> MatrixRow:
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Which matrix was measured, and which of its rows."""
+
+    analysis_id: str
+    position: int
+    role: str
+    matrix: StoredMatrix
+    digest: str
+    tied: bool
+    left_out: LeftOut
+    tokens: Tokens | None
+
+
+def matrix_row(origin: Origin, geometry: MatrixGeometry, pairs: PairStatistics | None) -> MatrixRow:
     """The measured numbers as they are stored."""
+    matrix, left_out, tokens = origin.matrix, origin.left_out, origin.tokens
     moments, errors, census = geometry.moments, geometry.standard_errors, geometry.census
-    vocabulary = vocabulary_directions(census.used, tied=tied)
+    zero_rows = np.setdiff1d(census.zero_rows, left_out.rows)  # what was left out was read as zeros
+    vocabulary = vocabulary_directions(census.used, tied=origin.tied)
     capacity = matrix_capacity(matrix.dim, moments.epsilon, epsilon_se=errors.epsilon, vocabulary=vocabulary)
     low, high = capacity["interval_log10"] or (None, None)
     return MatrixRow(
-        analysis_id=analysis_id,
-        role=role,
-        position=position,
+        analysis_id=origin.analysis_id,
+        role=origin.role,
+        position=origin.position,
         tensor=matrix.name,
         dtype=matrix.dtype,
-        digest=digest,
+        digest=origin.digest,
         rows=matrix.rows,
         dim=matrix.dim,
         rows_used=census.used,
-        rows_zero=census.zero,
+        rows_zero=len(zero_rows),
         rows_nonfinite=census.nonfinite,
         pairs=moments.pairs,
         cosine_mean=moments.mean,
@@ -76,22 +88,51 @@ def matrix_row(
                 "overlap_times_dim": geometry.regime.overlap_times_dim,
             },
             "hygiene": {
-                "zero_rows": census.zero_rows[:LISTED_ROWS].tolist(),
+                "zero_rows": zero_rows[:LISTED_ROWS].tolist(),
                 "nonfinite_rows": census.nonfinite_rows[:LISTED_ROWS].tolist(),
+                "excluded": {
+                    reason: {"basis": left_out.basis[reason], "rows": rows[:LISTED_ROWS].tolist()}
+                    for reason, rows in left_out.by_reason.items()
+                },
                 "listed_at_most": LISTED_ROWS,
                 "products": geometry.products,
             },
+            "rows_excluded": {reason: len(rows) for reason, rows in left_out.by_reason.items()},
             "tokens": {
-                "most_overlapping": _ranked(geometry.most_overlapping),
-                "least_overlapping": _ranked(geometry.least_overlapping),
+                "most_overlapping": _ranked(geometry.most_overlapping, tokens),
+                "least_overlapping": _ranked(geometry.least_overlapping, tokens),
+                "primary": _primary(geometry, tokens),
             },
             "pairs": _bulk_of(pairs),
         },
     )
 
 
-def _ranked(rows: tuple[RankedRow, ...]) -> list[dict[str, Any]]:
-    return [{"row": row.row, "mean_square": row.mean_square, "mean": row.mean} for row in rows]
+def _ranked(rows: tuple[RankedRow, ...], tokens: Tokens | None) -> list[dict[str, Any]]:
+    return [
+        {"row": row.row, "token": _text(row.row, tokens), "mean_square": row.mean_square, "mean": row.mean}
+        for row in rows
+    ]
+
+
+def _primary(geometry: MatrixGeometry, tokens: Tokens | None) -> list[dict[str, Any]]:
+    """The rows that have most of a dimension to themselves, the most first; of equals, the earlier row first."""
+    found = geometry.per_row
+    order = np.argsort(-found.feature_dimensionality, kind="stable")[:EXTREME_ROWS]
+    return [
+        {
+            "row": int(found.row[i]),
+            "token": _text(int(found.row[i]), tokens),
+            "feature_dimensionality": float(found.feature_dimensionality[i]),
+            "norm": float(found.norm[i]),
+        }
+        for i in order
+    ]
+
+
+def _text(row: int, tokens: Tokens | None) -> str | None:
+    text = tokens.texts.get(row) if tokens else None
+    return text[:LONGEST_TOKEN].replace("\x00", "\N{REPLACEMENT CHARACTER}") if text is not None else None
 
 
 def _columns_of(pairs: PairStatistics | None) -> dict[str, Any]:

@@ -7,8 +7,7 @@ import torch
 from gramian.geometry.measurement import MatrixGeometry
 from gramian.geometry.pairs import PairStatistics, exact_pairs, sampled_pairs
 from gramian.specs import PairChoice
-from gramian.weights.tensors import StoredMatrix
-from workers.devices import row_range_on
+from workers.devices import Matrix, row_range_on
 
 
 def pairs_to_see(choice: PairChoice | None, pairs: int) -> int:
@@ -20,7 +19,7 @@ def pairs_to_see(choice: PairChoice | None, pairs: int) -> int:
 
 def look_at_pairs(
     choice: PairChoice | None,
-    matrix: StoredMatrix,
+    matrix: Matrix,
     geometry: MatrixGeometry,
     device: torch.device,
     progress: Callable[[float], None],

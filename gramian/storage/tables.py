@@ -134,6 +134,11 @@ class AnalysisRow(ProjectOwned, Base):
         lazy="selectin", cascade="all, delete-orphan", order_by="MatrixRow.position"
     )
 
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The rows that the question leaves out, beside those without a direction."""
+        return tuple((self.spec.get("rows") or {}).get("exclude", ()))
+
     __table_args__ = (
         Index(
             "uq_analyses_dedupe_key",

@@ -98,6 +98,7 @@ class HubSource:
             identity.model_id, identity.commit, endpoint=endpoint, token=token, timeout=timeout, attempts=attempts
         )
         self._checkpoint: Checkpoint | None = None
+        self._names: set[str] = set()  # of all files, once the checkpoint was read
         self._spooled: list[Path] = []
 
     @property
@@ -111,6 +112,7 @@ class HubSource:
             if layout.file is not None and not layout.file.lower().endswith(".safetensors"):
                 raise UnsupportedFormat(f"{layout.file!r} on the Hub", supported=SUPPORTED[:1])
             self._checkpoint = Checkpoint(layout, self._header, self._config(layout, listing))
+            self._names = listing
         return self._checkpoint
 
     def fetch(self, tensor: TensorInfo, *, progress: Progress | None = None) -> StoredMatrix:
@@ -121,6 +123,13 @@ class HubSource:
         path = self._spool(file, span.offset, span.nbytes, progress)
         rows, dim = tensor.shape
         return StoredMatrix(tensor.name, tensor.dtype, rows, dim, path, 0)
+
+    def beside(self, name: str, *, limit: int) -> bytes | None:
+        folder = self.checkpoint().layout.folder
+        for place in dict.fromkeys((f"{folder}/{name}" if folder else name, name)):
+            if place in self._names:
+                return self._files.whole(place, limit=limit)
+        return None
 
     def close(self) -> None:
         """Remove the spooled tensors."""

@@ -31,6 +31,9 @@ class WeightSource(Protocol):
     def fetch(self, tensor: TensorInfo, *, progress: Progress | None = None) -> StoredMatrix:
         """The matrix in a local file, valid until the source is closed."""
 
+    def beside(self, name: str, *, limit: int) -> bytes | None:
+        """A small file in the folder of the weights, None if there is none; InvalidWeights if it is larger."""
+
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -79,6 +82,9 @@ class FileSource(_Local):
             progress(matrix.nbytes, matrix.nbytes)
         return matrix
 
+    def beside(self, name: str, *, limit: int) -> bytes | None:  # noqa: ARG002
+        return None  # one file is all that was named
+
     def _header(self) -> FileHeader:
         return inspect_file(self.path, filename=self.filename)
 
@@ -117,11 +123,22 @@ class FolderSource(_Local):
             return None
         return parse_object(self._read_json(name), what=name, constants=True)
 
+    def beside(self, name: str, *, limit: int) -> bytes | None:
+        folder = self.checkpoint().layout.folder
+        for place in dict.fromkeys((f"{folder}/{name}" if folder else name, name)):
+            if (self.folder / place).is_file():
+                return self._read(place, limit)
+        return None
+
     def _read_json(self, name: str) -> bytes:
-        path = self._path(name)
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise InvalidWeights(f"{name} is larger than {MAX_JSON_BYTES:,} bytes")
-        return path.read_bytes()
+        return self._read(name, MAX_JSON_BYTES)
+
+    def _read(self, name: str, limit: int) -> bytes:
+        with self._path(name).open("rb") as file:
+            body = file.read(limit + 1)
+        if len(body) > limit:
+            raise InvalidWeights(f"{name} is larger than {limit:,} bytes")
+        return body
 
     def _path(self, name: str) -> Path:
         path = contained(self.root, self.folder / name, shown=name)

@@ -14,18 +14,18 @@ MAX_COMMAS = 2**20
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_object(raw: bytes, *, what: str, constants: bool = False) -> dict[str, Any]:
+def parse_object(raw: bytes, *, what: str, constants: bool = False, values: int = MAX_COMMAS) -> dict[str, Any]:
     """The JSON object in `raw`; `constants` allows NaN and Infinity, which some config.json files hold."""
-    value = parse(raw, what=what, constants=constants)
+    value = parse(raw, what=what, constants=constants, values=values)
     if not isinstance(value, dict):
         raise InvalidWeights(f"{what} is not a JSON object but {_kind(value)}")
     return value
 
 
-def parse(raw: bytes, *, what: str, constants: bool = False) -> Any:
+def parse(raw: bytes, *, what: str, constants: bool = False, values: int = MAX_COMMAS) -> Any:
     """The JSON value in `raw`; every malformed input is InvalidWeights, with `what` as its subject."""
-    if raw.count(b",") > MAX_COMMAS:
-        raise InvalidWeights(f"{what} holds more than {MAX_COMMAS:,} values")
+    if raw.count(b",") > values:
+        raise InvalidWeights(f"{what} holds more than {values:,} values")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

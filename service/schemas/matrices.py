@@ -131,14 +131,17 @@ class MatrixResult(BaseModel):
     rows: int
     dim: int
     rows_used: int
-    rows_excluded: dict[str, int]
+    rows_excluded: dict[str, int] = Field(description="by the reason; those asked for beside `zero` and `nonfinite`")
     cosine: Cosine
     epsilon: Epsilon
     epsilon_class: EpsilonClass = Field(serialization_alias="class")
     capacity: MatrixCapacity
     superposition: Superposition
     hygiene: dict[str, Any]
-    tokens: dict[str, Any]
+    tokens: dict[str, Any] = Field(
+        description="rows by their mean squared cosine, and those that have most of a dimension to themselves "
+        "(`primary`); `token` is null unless `token_names` was asked for, or the tokenizer had to be read anyway"
+    )
 
     @classmethod
     def from_row(cls, row: MatrixRow) -> Self:
@@ -150,7 +153,8 @@ class MatrixResult(BaseModel):
             rows=row.rows,
             dim=row.dim,
             rows_used=row.rows_used,
-            rows_excluded={"zero": row.rows_zero, "nonfinite": row.rows_nonfinite},
+            rows_excluded={"zero": row.rows_zero, "nonfinite": row.rows_nonfinite}
+            | row.details.get("rows_excluded", {}),
             cosine=Cosine.from_row(row),
             epsilon=Epsilon(
                 value=row.epsilon,

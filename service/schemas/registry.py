@@ -61,11 +61,13 @@ class ModelSummary(MatrixSummary):
     commit: str | None
     analysed_at: datetime
     method_version: str
+    rows_exclude: list[str] = Field(description="as the question had it")
 
     @classmethod
     def from_rows(cls, analysis: AnalysisRow, matrix: MatrixRow) -> Self:
         return cls.of(
             matrix,
+            rows_exclude=analysis.excluded,
             model_id=analysis.model_id,
             revision=analysis.revision,
             commit=analysis.commit,
@@ -85,6 +87,7 @@ class ComparedItem(MatrixSummary):
     reference: str = Field(description="as it was asked for")
     model: ModelReference | None
     method_version: str
+    rows_exclude: list[str] = Field(description="as the question had it")
 
     @classmethod
     def from_rows(cls, reference: str, analysis: AnalysisRow, matrix: MatrixRow) -> Self:
@@ -96,6 +99,7 @@ class ComparedItem(MatrixSummary):
             reference=reference,
             model=model,
             method_version=analysis.method_version,
+            rows_exclude=analysis.excluded,
         )
 
 

@@ -28,13 +28,18 @@ def blocks() -> list[tuple[str, str]]:
     return found
 
 
+VOCABULARY = "\n".join([*(f"[unused{i}]" for i in range(4)), *(f"token{i}" for i in range(86))]).encode()
+
+
 @pytest.fixture(scope="module")
 def readme_service(tmp_path_factory, hub: LoopbackHub):
     """The service that the README tells to start, in the folder that it tells to use."""
     folder = tmp_path_factory.mktemp("readme")
     for number, name in enumerate(("sentence-transformers/all-MiniLM-L6-v2", "example/other")):
         W = torch.randn(90, 8, generator=torch.Generator().manual_seed(number))
-        hub.add_model(name, {"model.safetensors": save({"embeddings.word_embeddings.weight": W})})
+        W[:4] = W[0]
+        files = {"model.safetensors": save({"embeddings.word_embeddings.weight": W}), "vocab.txt": VOCABULARY}
+        hub.add_model(name, files)
         (folder / "model.safetensors").write_bytes(save({"wte.weight": W + 1}))
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
