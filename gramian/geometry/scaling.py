@@ -31,6 +31,7 @@ CHINCHILLA_PARAMETERS_PER_WIDTH = 2.52  # N ∝ m^2.52 over the Chinchilla model
 PUBLISHED_EXPONENT, PUBLISHED_EXPONENT_ERROR = 0.91, 0.04  # α_m over 27 language models on 4 data sets [L25 §4]
 ISOTROPIC_SLOPE = -1.0  # of ln m₂ against ln d
 LARGEST_LOGARITHM = 700.0  # e^709 is the largest double
+ROUNDING = 1e-13  # of the largest loss: less of a fall with width is none
 
 
 # -- overlap against width ------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def fit_loss_exponent(series: Sequence[LossSeries]) -> LossFit:
     alphas = np.geomspace(0.05, 10, 40)
     start = min(alphas.tolist(), key=lambda alpha: linear(alpha)[1])
     amplitude, *offsets = linear(start)[0]
-    if amplitude <= 0:
+    if amplitude * np.ptp(np.exp(-start * (u - centre))) <= ROUNDING * np.abs(L).max():
         raise GeometryError("these losses do not fall with width", hint="check that each point is a (width, loss) pair")
     from scipy.optimize import least_squares  # noqa: PLC0415 - 50 MB, which a process that fits nothing need not hold
 
