@@ -1,15 +1,22 @@
 """Every setting of the service, read once from `GRAMIAN_*` variables, frozen, and passed in."""
 
 import ipaddress
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 import platformdirs
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from gramian import webhooks
+from gramian.sealing import key_in
 
 MIB = 1024**2
 GIB = 1024**3
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Settings(BaseSettings):
@@ -86,10 +93,43 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field(
         "text", description="How a log line is written; json: one object a line."
     )
+    secret_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="What seals stored secrets, the same for all processes. Unset: a file in the data folder.",
+    )
+    webhook_allow: str = Field(
+        "",
+        description="Inner addresses and networks that webhooks may reach, as 10.0.0.0/8,127.0.0.1. Unset: none.",
+    )
+    webhook_schedule_seconds: str = Field(
+        ",".join(f"{seconds:g}" for seconds in webhooks.SCHEDULE_SECONDS),
+        description="Wait before each attempt to deliver a webhook, counted from the one before.",
+    )
+    webhook_pause_days: float = Field(
+        5.0, gt=0, description="An endpoint whose every attempt fails for so long is paused."
+    )
+    retain_deliveries_days: float = Field(
+        30.0, gt=0, description="How long the log of webhooks that were delivered or given up is kept."
+    )
     metrics_host: str = Field("127.0.0.1", description="Address at which a worker serves its `/metrics`.")
     metrics_port: int | None = Field(
         None, ge=0, le=65535, description="Port of a worker's `/metrics`, 0 takes a free one. Unset: none is served."
     )
+
+    @field_validator("webhook_allow", "webhook_schedule_seconds")
+    @classmethod
+    def _must_be_readable(cls, text: str, field: ValidationInfo) -> str:
+        _LISTS[field.field_name or ""](text)
+        return text
+
+    @property
+    def webhook_networks(self) -> tuple[Network, ...]:
+        return _networks(self.webhook_allow)
+
+    @property
+    def webhook_schedule(self) -> tuple[float, ...]:
+        return _schedule(self.webhook_schedule_seconds)
 
     @property
     def sqlalchemy_url(self) -> str:
@@ -101,6 +141,10 @@ class Settings(BaseSettings):
             return self.require_keys
         return not (self.open_network or _is_loopback(self.host))
 
+    def sealing_key(self) -> bytes:
+        """What stored secrets are sealed with; the first process to ask makes it, if the operator gave none."""
+        return self.secret_key.get_secret_value().encode() if self.secret_key else key_in(self.data_dir)
+
     @property
     def hub_token(self) -> str | None:
         return self.hf_token.get_secret_value() if self.hf_token else None
@@ -111,3 +155,17 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _schedule(text: str) -> tuple[float, ...]:
+    waits = tuple(float(part) for part in text.split(","))
+    if not all(0 <= seconds < math.inf for seconds in waits):
+        raise ValueError("waits are seconds, 0 or more")
+    return waits
+
+
+_LISTS: Mapping[str, Callable[[str], object]] = {"webhook_allow": _networks, "webhook_schedule_seconds": _schedule}

@@ -8,6 +8,8 @@ from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
 import gramian
+from gramian.egress import Guard
+from gramian.sealing import Seal
 from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore, artifact_store
 from gramian.storage.engine import open_engine
@@ -35,6 +37,7 @@ from service.routes import (
     scaling,
     toy_cells,
     uploads,
+    webhook_endpoints,
 )
 from service.server import Departure
 
@@ -62,6 +65,8 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
             feed=Feed(engine),
             departure=departing,
             metrics=counts,
+            guard=Guard(settings.webhook_networks),
+            seal=Seal(settings.sealing_key()),
         )
         backlog = Backlog(engine)
         counts.registry.register(backlog)
@@ -100,6 +105,7 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         metrics,
         keys,
         projects,
+        webhook_endpoints,
     ):
         app.include_router(module.router)
     app.add_middleware(BodyLimitProblems)

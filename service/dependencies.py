@@ -9,7 +9,9 @@ from fastapi import Depends, Header, Path, Query, Request
 from pydantic import StringConstraints
 from sqlalchemy import Engine
 
+from gramian.egress import Guard
 from gramian.errors import InvalidParameter
+from gramian.sealing import Seal
 from gramian.settings import Settings
 from gramian.storage.blobs import BlobStore
 from gramian.storage.tables import AnalysisRow, UploadRow
@@ -35,6 +37,8 @@ class Services:
     feed: Feed
     departure: Departure
     metrics: ServiceMetrics
+    guard: Guard  # what webhooks may reach
+    seal: Seal
 
 
 def services(request: Request) -> Services:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramian.analyses import ENDED, Status, dedupe_key, new_id
+from gramian.egress import check_url
 from gramian.errors import Conflict, PathSourceDisabled, RequestInProgress
 from gramian.queues import Priority
 from gramian.specs import EmbeddingSpec, HubSource, PathSource, Spec, UploadSource
@@ -25,6 +26,7 @@ from gramian.weights.paths import resolve_path
 from gramian.weights.tensors import TensorInfo
 from service.callers import Caller
 from service.dependencies import Services
+from service.hooks import CallbackTo, register_callback
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def submit_analysis(
     priority: Priority,
     request_id: str,
     write: Callable[[AnalysisRow, bool], FirstAnswer],
+    callback: CallbackTo | None = None,
     key: IdempotencyKey | None = None,
 ) -> Submission:
     """Accept the question, or find the analysis that answers it, or repeat the first answer under the key.
@@ -65,6 +68,8 @@ def submit_analysis(
         with UnitOfWork(services.engine, project=caller.project_id, writes=False) as uow:
             if first := uow.idempotency.find(key.key, key.fingerprint):
                 return _replay(first)
+    if callback:
+        check_url(services.guard, callback.url)
     analysis = _resolve(services, spec)
     analysis.priority, analysis.required_device, analysis.request_id = priority, spec.device, request_id
     with UnitOfWork(services.engine, project=caller.project_id) as uow:
@@ -82,6 +87,8 @@ def submit_analysis(
             analysis.dedupe_key = dedupe_key(spec, analysis.digest)
         accepted = uow.analyses.accept(analysis, labels)
         row = accepted.row
+        if callback:
+            register_callback(services, uow, row, callback)
         answer = write(row, accepted.is_new)
         if key:
             uow.idempotency.answer(key.key, answer)

@@ -14,6 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
 from gramian import errors
+from gramian.egress import AddressForbidden, UnusableUrl
 
 log = logging.getLogger("gramian.service")
 
@@ -36,6 +37,8 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.Conflict: 409,
     errors.IdempotencyKeyReused: 422,
     errors.RequestInProgress: 409,
+    AddressForbidden: 422,
+    UnusableUrl: 422,
     errors.InvalidCursor: 422,
     errors.InvalidParameter: 422,
     errors.EmptyUpload: 422,

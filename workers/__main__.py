@@ -1,4 +1,7 @@
-"""`python -m workers`: one RQ worker and its reconcile loop. The command line starts it by this name."""
+"""`python -m workers`: one RQ worker, its reconcile loop and a sender of webhooks.
+
+The command line starts it by this name.
+"""
 
 import logging
 import os
@@ -45,6 +48,7 @@ def main() -> None:
         if settings.metrics_port is not None:
             _serve(stack, metrics, settings.metrics_host, settings.metrics_port)
         stack.enter_context(kept_running("reconcile", [sys.executable, "-m", "workers.reconcile", str(os.getpid())]))
+        stack.enter_context(kept_running("webhooks", [sys.executable, "-m", "workers.webhooks", str(os.getpid())]))
         _work(settings, settings.redis_url, metrics)
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func, select
 
 from gramian import projects
 from gramian.storage.analyses import AnalysisRepository
+from gramian.storage.deliveries import DeliveryRepository
 from gramian.storage.files import FileRepository
 from gramian.storage.idempotency import IdempotencyRepository
 from gramian.storage.jobs import JobRepository
@@ -19,6 +20,7 @@ from gramian.storage.projects import ProjectRepository
 from gramian.storage.session import open_session
 from gramian.storage.toy_cells import ToyCellRepository
 from gramian.storage.uploads import UploadRepository
+from gramian.storage.webhooks import WebhookRepository
 
 
 class UnitOfWork:
@@ -35,6 +37,7 @@ class UnitOfWork:
     def __enter__(self) -> Self:
         self.session = open_session(self._engine, self.project)
         self.analyses = AnalysisRepository(self.session)
+        self.deliveries = DeliveryRepository(self.session)
         self.files = FileRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
         self.jobs = JobRepository(self.session)
@@ -44,6 +47,7 @@ class UnitOfWork:
         self.projects = ProjectRepository(self.session)
         self.toy_cells = ToyCellRepository(self.session)
         self.uploads = UploadRepository(self.session)
+        self.webhooks = WebhookRepository(self.session)
         return self
 
     def __exit__(

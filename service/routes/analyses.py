@@ -29,6 +29,7 @@ from service.dependencies import (
     WaitDep,
     WritingDep,
 )
+from service.hooks import CallbackTo
 from service.problems import responses
 from service.schemas.analyses import Analysis, AnalysisBody, AnalysisList, AnalysisRequest
 
@@ -71,6 +72,7 @@ async def create_analysis(
         priority=body.priority,
         request_id=request.scope["request_id"],
         write=_answer,
+        callback=CallbackTo(body.callback.url, body.callback.events) if body.callback else None,
         key=_keyed(key, body) if key else None,
     )
     answer = submission.answer

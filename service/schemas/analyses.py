@@ -18,6 +18,7 @@ from service.schemas.common import Caveat, ModelReference
 from service.schemas.matrices import MatrixResult, Quantile
 from service.schemas.packings import PackingResult
 from service.schemas.toy_models import ToyModelResult
+from service.schemas.webhooks import Callback
 
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 LabelValue = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -28,6 +29,8 @@ class Request(BaseModel):
 
     priority: Priority = Field("interactive", description="`batch` waits for everything `interactive`")
     labels: dict[LabelName, LabelValue] = Field(default_factory=dict, max_length=32)
+
+    callback: Callback | None = Field(None, description="whom to tell of the end, once, beside all endpoints")
 
     def spec(self) -> Spec:
         return parse_spec(self.model_dump(exclude=set(Request.model_fields)))

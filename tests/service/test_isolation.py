@@ -16,13 +16,25 @@ from gramian.storage import schema
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow, FileRow, KeyRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
+from gramian.storage.webhook_tables import DeliveryRow, EndpointRow
 from service.app import create_app
 from tests.storage.questions import claim, matrix, outcome, question
 
 #: What the other project has, by the name of the path parameter that points to it. A new parameter must be added here.
-FOREIGN = {"analysis_id": "an_foreign", "upload_id": "upl_foreign", "key_id": "key_foreign", "name": "vectors"}
+FOREIGN = {
+    "analysis_id": "an_foreign",
+    "upload_id": "upl_foreign",
+    "key_id": "key_foreign",
+    "endpoint_id": "whe_foreign",
+    "delivery_id": "whd_foreign",
+    "name": "vectors",
+}
 
-BODIES = {("POST", "/v1/keys/{key_id}/rotate"): {"overlap_hours": 1}}
+BODIES = {
+    ("POST", "/v1/keys/{key_id}/rotate"): {"overlap_hours": 1},
+    ("POST", "/v1/webhook-endpoints/{endpoint_id}/replay"): {"since": "2026-01-01T00:00:00Z"},
+    ("PATCH", "/v1/webhook-endpoints/{endpoint_id}"): {"description": "mine"},
+}
 
 UPLOAD = {"type": "upload", "upload_id": "upl_foreign"}
 PACKING = {"kind": "packing", "vectors": 20, "dim": 8, "method": "random"}
@@ -85,6 +97,18 @@ def fill(engine: Engine, project: str) -> None:
         uow.session.add(
             KeyRow(id="key_foreign", name="x", scope="read", shown="gr_foreign", sha256="0" * 64, created_at=now)
         )
+        endpoint = EndpointRow(
+            id="whe_foreign",
+            url="https://192.0.2.1/",
+            events=["*"],
+            description="",
+            status="enabled",
+            secret="sealed",
+            created_at=now,
+        )
+        uow.session.add(endpoint)
+        uow.session.flush()
+        uow.webhooks.ping(endpoint).id = "whd_foreign"
         analysis = question(id="an_foreign", model_id="org/foreign", revision="main", commit="c" * 40)
         uow.analyses.accept(analysis, {"team": "foreign"})
     fence = claim(engine, "an_foreign")
@@ -112,7 +136,13 @@ def ask(http: TestClient, headers: dict[str, str], method: str, url: str, body: 
 
 def contents(engine: Engine, project: str) -> list[dict[str, object]]:
     """All columns of what `fill` made."""
-    rows = ((AnalysisRow, "an_foreign"), (UploadRow, "upl_foreign"), (KeyRow, "key_foreign"))
+    rows = (
+        (AnalysisRow, "an_foreign"),
+        (UploadRow, "upl_foreign"),
+        (KeyRow, "key_foreign"),
+        (EndpointRow, "whe_foreign"),
+        (DeliveryRow, "whd_foreign"),
+    )
     with UnitOfWork(engine, project=project, writes=False) as uow:
         found = [(uow.session.get(table, id), table.__table__.columns) for table, id in rows]
         return [{column.key: getattr(row, column.key) for column in columns} for row, columns in found]
