@@ -289,6 +289,20 @@ class ScopeMissing(GramianError):
     title = "The key does not permit this"
 
 
+class HookDisabled(GramianError):
+    """An incoming webhook for which the operator has set no secret."""
+
+    code = "hook_disabled"
+    title = "The webhook is not set up"
+
+
+class HookRefused(GramianError):
+    """An incoming webhook that does not show the secret."""
+
+    code = "hook_refused"
+    title = "The webhook is not who it should be"
+
+
 class RequestInProgress(GramianError):
     code = "request_in_progress"
     title = "The same request is still being answered"

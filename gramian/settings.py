@@ -98,6 +98,12 @@ class Settings(BaseSettings):
         min_length=32,
         description="What seals stored secrets, the same for all processes. Unset: a file in the data folder.",
     )
+    hub_webhook_secret: SecretStr | None = Field(
+        None, min_length=8, description="Secret of the Hub's webhooks, as typed in there. Unset: none are taken."
+    )
+    generic_hook_secret: SecretStr | None = Field(
+        None, description="Secret that signs messages of other tools, as whsec_… Unset: none are taken."
+    )
     webhook_allow: str = Field(
         "",
         description="Inner addresses and networks that webhooks may reach, as 10.0.0.0/8,127.0.0.1. Unset: none.",
@@ -116,6 +122,13 @@ class Settings(BaseSettings):
     metrics_port: int | None = Field(
         None, ge=0, le=65535, description="Port of a worker's `/metrics`, 0 takes a free one. Unset: none is served."
     )
+
+    @field_validator("generic_hook_secret")
+    @classmethod
+    def _must_sign(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and not webhooks.is_secret(secret.get_secret_value()):
+            raise ValueError("whsec_ and 24 to 64 random bytes in base64")
+        return secret
 
     @field_validator("webhook_allow", "webhook_schedule_seconds")
     @classmethod

@@ -3,13 +3,13 @@
 import base64
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any, Final, Literal, get_args
 
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook, WebhookVerificationError
 
 AnalysisEvent = Literal["analysis.succeeded", "analysis.failed", "analysis.cancelled"]
 EventType = Literal[AnalysisEvent, "model.epsilon_shifted", "model.class_changed"]
@@ -18,6 +18,7 @@ EVENT_TYPES: tuple[str, ...] = get_args(EventType)
 PING = "webhook.ping"
 EVERY_EVENT: Final = "*"
 
+SECRET_PREFIX = "whsec_"  # noqa: S105  (no secret)
 SECRET_BYTES = 32  # the specification asks for 24 to 64
 LONGEST_PAYLOAD_BYTES = 20_000  # the specification's advice: a webhook tells that something happened, not all of it
 LONGEST_WAIT_SECONDS = 86_400.0  # for a receiver that asks for patience
@@ -27,7 +28,25 @@ SCHEDULE_SECONDS = (0.0, 5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.
 
 
 def new_secret() -> str:
-    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def is_secret(text: str) -> bool:
+    """Whether this can sign: `whsec_` and 24 to 64 bytes in base64."""
+    try:
+        found = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError:
+        return False
+    return text.startswith(SECRET_PREFIX) and 24 <= len(found) <= 64
+
+
+def is_signed(body: bytes, headers: Mapping[str, str], *, secret: str) -> bool:
+    """Whether a message is signed with this secret, within these minutes."""
+    try:
+        Webhook(secret).verify(body, dict(headers), json_parse=False)
+    except (WebhookVerificationError, ValueError):  # a header or a body that the library cannot take apart
+        return False
+    return True
 
 
 def wants(events: Sequence[str], type: str) -> bool:

@@ -27,6 +27,8 @@ from service.routes import (
     capacity,
     events,
     health,
+    history,
+    hooks,
     keys,
     metrics,
     packing_fits,
@@ -37,6 +39,7 @@ from service.routes import (
     scaling,
     toy_cells,
     uploads,
+    watches,
     webhook_endpoints,
 )
 from service.server import Departure
@@ -101,11 +104,14 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         toy_cells,
         published,
         registry,
+        history,
         health,
         metrics,
         keys,
         projects,
         webhook_endpoints,
+        watches,
+        hooks,
     ):
         app.include_router(module.router)
     app.add_middleware(BodyLimitProblems)

@@ -49,7 +49,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; points whose y is None or infinite interrupt it."""
+    """A curve; points whose y is None or infinite interrupt it. Without a label it is not in the legend."""
 
     label: str
     points: Sequence[tuple[float, float | None]]
@@ -64,6 +64,7 @@ class Dots:
     label: str
     points: Sequence[tuple[float, float]]
     colour: str
+    errors: Sequence[float | None] = ()  # one a point, as whiskers to both sides
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ def line_chart(
     for line in lines:
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         body.append(f'<path d="{_path(line, x, y)}" fill="none" stroke="{line.colour}" stroke-width="2"{dash}/>')
-    for row, line in enumerate(lines):
+    named = [line for line in lines if line.label]
+    for row, line in enumerate(named):
         top = TOP + 18 + 18 * row
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         body.append(
@@ -124,7 +126,13 @@ def line_chart(
             f'<circle cx="{_px(x, at):.1f}" cy="{_py(y, value):.1f}" r="3.5" fill="{group.colour}"/>'
             for at, value in group.points
         ]
-    for row, group in enumerate((group for group in dots if group.label), start=len(lines)):
+        whiskers = [(at, value, error) for (at, value), error in zip(group.points, group.errors, strict=False) if error]
+        body += [
+            f'<path d="M{_px(x, at):.1f} {_py(y, value - error):.1f}V{_py(y, value + error):.1f}" '
+            f'stroke="{group.colour}" stroke-width="1.5"/>'
+            for at, value, error in whiskers
+        ]
+    for row, group in enumerate((group for group in dots if group.label), start=len(named)):
         top = TOP + 18 + 18 * row
         body.append(f'<circle cx="{LEFT + 24}" cy="{top}" r="3.5" fill="{group.colour}"/>')
         body.append(_text(LEFT + 42, top + 4, group.label))

@@ -61,13 +61,19 @@ def running_service(data_dir: Path) -> str | None:
     return None
 
 
+#: Settings that are not shown when a model of them is printed.
+SECRETS = ("secret_key", "hub_webhook_secret", "generic_hook_secret")
+
+
 def environment(settings: Settings) -> dict[str, str]:
     """The settings as a child process reads them."""
-    values = settings.model_dump(exclude_none=True, exclude={"hf_token", "hf_endpoint", "secret_key"})
+    values = settings.model_dump(exclude_none=True, exclude={"hf_token", "hf_endpoint", *SECRETS})
     found = {f"GRAMIAN_{name.upper()}": str(value) for name, value in values.items()}
     found["HF_ENDPOINT"] = settings.hf_endpoint
-    if settings.secret_key:
-        found["GRAMIAN_SECRET_KEY"] = settings.secret_key.get_secret_value()
+    for name in SECRETS:
+        secret = getattr(settings, name)
+        if secret:
+            found[f"GRAMIAN_{name.upper()}"] = secret.get_secret_value()
     if settings.hub_token:
         found["HF_TOKEN"] = settings.hub_token
     return os.environ | found

@@ -26,7 +26,9 @@ from gramian.weights.paths import resolve_path
 from gramian.weights.tensors import TensorInfo
 from service.callers import Caller
 from service.dependencies import Services
+from service.following import Enrolment, pin_to_commit
 from service.hooks import CallbackTo, register_callback
+from service.rows import new_row
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,10 @@ def submit_analysis(
             digests = {tensor["name"]: tensor["sha256"] for tensor in upload.tensors if "sha256" in tensor}
             analysis.identity = {"sha256": upload.sha256, "filename": upload.filename, "tensors": digests}
             analysis.dedupe_key = dedupe_key(spec, analysis.digest)
+        enrolment = Enrolment(uow, spec, analysis)
         accepted = uow.analyses.accept(analysis, labels)
         row = accepted.row
+        enrolment.attach(row)
         if callback:
             register_callback(services, uow, row, callback)
         answer = write(row, accepted.is_new)
@@ -114,19 +118,7 @@ def cancel_analysis(services: Services, uow: UnitOfWork, analysis_id: str) -> An
 
 def _resolve(services: Services, spec: Spec) -> AnalysisRow:
     """A row for the question, pinned to what its source is at this moment; what reads nothing is its parameters."""
-    row = AnalysisRow(
-        id=new_id("an"),
-        kind=spec.kind,
-        status=Status.QUEUED,
-        spec=spec.model_dump(mode="json"),
-        identity={},
-        dedupe_key=dedupe_key(spec),
-        created_at=datetime.now(UTC),
-        fence=0,
-        deliveries=0,
-        events=1,
-        method_version=spec.method_version,
-    )
+    row = new_row(spec)
     if isinstance(spec, EmbeddingSpec):
         _pin(services, spec, row)
     return row
@@ -143,9 +135,7 @@ def _pin(services: Services, spec: EmbeddingSpec, row: AnalysisRow) -> None:
                 token=settings.hub_token or False,
                 timeout=settings.hub_timeout_seconds,
             )
-            row.model_id, row.revision, row.commit = hub.model_id, revision, hub.commit
-            row.identity = asdict(hub)
-            row.dedupe_key = dedupe_key(spec, f"{hub.model_id}@{hub.commit}")
+            pin_to_commit(row, spec, hub)
         case PathSource(path=path):
             if settings.path_root is None:
                 raise PathSourceDisabled(

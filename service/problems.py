@@ -37,6 +37,8 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.Conflict: 409,
     errors.IdempotencyKeyReused: 422,
     errors.RequestInProgress: 409,
+    errors.HookDisabled: 403,
+    errors.HookRefused: 401,
     AddressForbidden: 422,
     UnusableUrl: 422,
     errors.InvalidCursor: 422,

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from gramian.analyses import ANSWERING, ENDED, Status
 from gramian.errors import Conflict, NotFound
-from gramian.storage.announcing import announce_end
+from gramian.storage.drift import tell_end
 from gramian.storage.events import record
 from gramian.storage.inserting import insert
 from gramian.storage.paging import Order, Page, fetch_page
@@ -137,7 +137,7 @@ class AnalysisRepository:
             row.events += 1
             self.session.flush()
             record(self.session, id, "status", {"status": Status.CANCELLED, "attempt": row.fence})
-            announce_end(self.session, id)
+            tell_end(self.session, id)
         self.session.flush()
         return row, before
 

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from gramian.analyses import Status
 from gramian.errors import LeaseLost
-from gramian.storage.announcing import announce_end
 from gramian.storage.blobs import StoredFile
+from gramian.storage.drift import tell_end
 from gramian.storage.engine import database_epoch, database_started
 from gramian.storage.events import EventType, record
 from gramian.storage.tables import AnalysisRow, FileRow, MatrixRow
@@ -136,12 +136,12 @@ class JobRepository:
         self.session.add_all(outcome.matrices)
         self.session.add_all(FileRow(analysis_id=id, name=name, **vars(file)) for name, file in outcome.files.items())
         self.session.flush()
-        announce_end(self.session, id)
+        tell_end(self.session, id)
 
     def fail(self, id: str, fence: int, error: dict[str, Any]) -> None:
         """End the analysis with the reason, or raise LeaseLost."""
         self._end_as_owner(id, fence, Status.FAILED, error=error)
-        announce_end(self.session, id)
+        tell_end(self.session, id)
 
     def postpone(self, id: str, fence: int, *, seconds: float, error: dict[str, Any]) -> None:
         """Give the analysis back to the queue after a transient error, or raise LeaseLost."""
@@ -198,7 +198,7 @@ class JobRepository:
         """Fail an orphan that took its process down too often, unless somebody claimed it meanwhile."""
         buried = self._end(id, fence, Status.FAILED, AnalysisRow.lease_until < database_epoch(), error=error)
         if buried:
-            announce_end(self.session, id)
+            tell_end(self.session, id)
         return buried
 
     def _write_as_owner(

@@ -77,6 +77,22 @@ class ModelRepository:
         analysed = and_(AnalysisRow.status == Status.SUCCEEDED, AnalysisRow.model_id.is_not(None))
         return [str(name) for name in self.session.scalars(select(AnalysisRow.model_id).where(analysed).distinct())]
 
+    def history(
+        self, model_id: str, *, role: str | None, revision: str | None, limit: int
+    ) -> Sequence[tuple[AnalysisRow, MatrixRow]]:
+        """The latest succeeded analyses of a model with one matrix of each, the newest first."""
+        matrix = MatrixRow.role == role if role else MatrixRow.position == 0
+        query = (
+            select(AnalysisRow, MatrixRow)
+            .join(MatrixRow, and_(MatrixRow.analysis_id == AnalysisRow.id, matrix))
+            .where(AnalysisRow.model_id == model_id, AnalysisRow.status == Status.SUCCEEDED)
+            .order_by(AnalysisRow.created_at.desc(), AnalysisRow.id.desc())
+            .limit(limit)
+        )
+        if revision:
+            query = query.where(AnalysisRow.revision == revision)
+        return [(analysis, found) for analysis, found in self.session.execute(query)]
+
     def latest(self, model_id: str, revision: str | None) -> AnalysisRow:
         """The newest succeeded analysis of a model, at a branch, tag or (beginning of a) commit if one is named."""
         query: Select[Any] = (

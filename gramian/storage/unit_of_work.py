@@ -20,6 +20,7 @@ from gramian.storage.projects import ProjectRepository
 from gramian.storage.session import open_session
 from gramian.storage.toy_cells import ToyCellRepository
 from gramian.storage.uploads import UploadRepository
+from gramian.storage.watches import WatchRepository
 from gramian.storage.webhooks import WebhookRepository
 
 
@@ -47,6 +48,7 @@ class UnitOfWork:
         self.projects = ProjectRepository(self.session)
         self.toy_cells = ToyCellRepository(self.session)
         self.uploads = UploadRepository(self.session)
+        self.watches = WatchRepository(self.session)
         self.webhooks = WebhookRepository(self.session)
         return self
 

@@ -11,11 +11,13 @@ from sqlalchemy import Engine
 
 from gramian.keys import Scope
 from gramian.projects import EVERY
+from gramian.pushes import Push
 from gramian.settings import Settings
 from gramian.storage import schema
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow, FileRow, KeyRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
+from gramian.storage.watch_tables import WatchRow
 from gramian.storage.webhook_tables import DeliveryRow, EndpointRow
 from service.app import create_app
 from tests.storage.questions import claim, matrix, outcome, question
@@ -27,6 +29,8 @@ FOREIGN = {
     "key_id": "key_foreign",
     "endpoint_id": "whe_foreign",
     "delivery_id": "whd_foreign",
+    "watch_id": "wat_foreign",
+    "org": "org",
     "name": "vectors",
 }
 
@@ -34,6 +38,7 @@ BODIES = {
     ("POST", "/v1/keys/{key_id}/rotate"): {"overlap_hours": 1},
     ("POST", "/v1/webhook-endpoints/{endpoint_id}/replay"): {"since": "2026-01-01T00:00:00Z"},
     ("PATCH", "/v1/webhook-endpoints/{endpoint_id}"): {"description": "mine"},
+    ("PATCH", "/v1/watches/{watch_id}"): {"epsilon_shift": None},
 }
 
 UPLOAD = {"type": "upload", "upload_id": "upl_foreign"}
@@ -45,6 +50,9 @@ REFERENCES = [
     ("GET", "/v1/analyses?model_id=org/foreign", None),
     ("GET", "/v1/analyses?label=team:foreign", None),
     ("GET", "/v1/models?q=foreign", None),
+    ("GET", "/v1/models/org/foreign/history", None),
+    ("GET", "/v1/models/org/foreign/history.csv", None),
+    ("GET", "/v1/models/org/foreign/history.svg", None),
     ("GET", "/v1/comparisons?analysis=an_foreign&analysis=an_foreign", None),
     ("GET", "/v1/comparisons?model=org/foreign&model=org/foreign@main", None),
     ("POST", "/v1/fits/overlap", {"analyses": ["an_foreign"]}),
@@ -109,6 +117,12 @@ def fill(engine: Engine, project: str) -> None:
         uow.session.add(endpoint)
         uow.session.flush()
         uow.webhooks.ping(endpoint).id = "whd_foreign"
+        watch = uow.watches.create(
+            model_id="org/foreign", revision="main", kind="embedding", question={}, epsilon_shift=1.0, class_change=True
+        )
+        watch.id = "wat_foreign"
+        uow.session.flush()
+        uow.watches.enrol(watch, Push("org/foreign", "main", "c" * 40))
         analysis = question(id="an_foreign", model_id="org/foreign", revision="main", commit="c" * 40)
         uow.analyses.accept(analysis, {"team": "foreign"})
     fence = claim(engine, "an_foreign")
@@ -142,6 +156,7 @@ def contents(engine: Engine, project: str) -> list[dict[str, object]]:
         (KeyRow, "key_foreign"),
         (EndpointRow, "whe_foreign"),
         (DeliveryRow, "whd_foreign"),
+        (WatchRow, "wat_foreign"),
     )
     with UnitOfWork(engine, project=project, writes=False) as uow:
         found = [(uow.session.get(table, id), table.__table__.columns) for table, id in rows]
