@@ -213,7 +213,7 @@ def strong_regime_table(rows: Sequence[Row]) -> str:
     for (alpha,), members in grouped([r for r in rows if r.weight_decay == -1], lambda r: (r.exponent,)).items():
         found = series(members).exponent
         low, high = strong_exponent(alpha)
-        if alpha <= FLAT:
+        if alpha <= FLAT or low == high:  # 1 is asked for, not a range
             low, high = 1 - WITHIN["flat slope"], 1 + WITHIN["flat slope"]
         overlaps = [r.overlap_times_dim for r in members]
         cells = [
@@ -226,7 +226,7 @@ def strong_regime_table(rows: Sequence[Row]) -> str:
             _share([OVERLAPS[0] <= overlap <= OVERLAPS[1] for overlap in overlaps]),
             _list(by_width(members, lambda r: r.loss), "{:.3f}"),
             f"{found.value:.2f} ± {found.standard_error:.2f}",
-            f"{low:g} to {high:g}" if high > low else f"{low:g}",
+            f"{low:g} to {high:g}",
             _yes(low <= found.value <= high),
         ]
         lines.append(f"| {' | '.join(cells)} |")

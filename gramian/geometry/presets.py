@@ -68,24 +68,28 @@ REDUCED_DIMS = (10, 20, 40)
 FLAT_TO_STEEP = _powers(0.0, 0.5, 1.0, 1.5, 1.75, 2.0)
 STEEP_LAWS = _powers(1.25, 1.5, 1.75, 2.0)
 
-# n = 1000 as published, and starts of b between the published 1 and 0: few features are dead, yet rows are not packed
-# so well that a bias cancels their overlaps. Widths where m²/2 is about n at most, or the kept features lose little.
+# n = 1000 as published. Starts of b between the published 1 and 0: few features are dead, yet rows are not packed so
+# well that a bias cancels their overlaps. Widths where m²/2 is about n at most, or the kept features lose little.
 REGIME_SEEDS = (0, 1, 2)
 WEAK_REGIME = ToyStudy(
     1000,
-    (40, 63, 100),
+    (50, 71, 100),
     (1.0,),
     STEEP_LAWS,
     seeds=REGIME_SEEDS,
-    plan=TrainingPlan(steps=3_000, warmup_steps=300, batch=512, bias_std=0.1),
+    plan=TrainingPlan(steps=5_000, warmup_steps=500, batch=512, bias_std=0.1),
 )
-STRONG_REGIME = ToyStudy(
-    1000,
-    (12, 24, 48),
-    (-1.0,),
-    FLAT_TO_STEEP,
-    seeds=REGIME_SEEDS,
-    plan=TrainingPlan(steps=3_000, warmup_steps=300, batch=512, bias_std=0.5),
+
+
+def _strong(exponents: tuple[float, ...], dims: tuple[int, ...], *, steps: int, bias_std: float) -> ToyStudy:
+    plan = TrainingPlan(steps=steps, warmup_steps=steps // 10, batch=512, bias_std=bias_std)
+    return ToyStudy(1000, dims, (-1.0,), _powers(*exponents), seeds=REGIME_SEEDS, plan=plan)
+
+
+STRONG_REGIME = (
+    _strong((0.0, 0.5, 1.0), (12, 24, 48), steps=3_000, bias_std=0.5),
+    _strong((1.5,), REDUCED_DIMS, steps=4_000, bias_std=1.0),
+    _strong((1.75, 2.0), REDUCED_DIMS, steps=4_000, bias_std=0.5),
 )
 
 
@@ -146,7 +150,7 @@ PRESETS: Mapping[PresetName, Preset] = MappingProxyType(
         ),
         "regimes": Preset(
             "Both regimes at n = 1000: losses, overlaps and exponents where theory should hold.",
-            reduced=(WEAK_REGIME, STRONG_REGIME),
+            reduced=(WEAK_REGIME, *STRONG_REGIME),
             full=(
                 _published(decays=(1.0,), laws=STEEP_LAWS),
                 _published(decays=(-1.0,), laws=FLAT_TO_STEEP),
