@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_valid
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gramian import webhooks
+from gramian.limits import Limits
 from gramian.sealing import key_in
 
 MIB = 1024**2
@@ -98,6 +99,18 @@ class Settings(BaseSettings):
         min_length=32,
         description="What seals stored secrets, the same for all processes. Unset: a file in the data folder.",
     )
+    rate_limit_per_minute: int | None = Field(
+        None, ge=1, description="Requests that a key may make a minute. Unset: as many as it likes."
+    )
+    quota_queued_jobs: int | None = Field(None, ge=1, description="Unfinished analyses that a key may have.")
+    quota_upload_bytes_per_day: int | None = Field(None, ge=1, description="Bytes that a key may upload in 24 hours.")
+    retain_analyses_days: float | None = Field(
+        None, gt=0, description="Ended analyses are deleted so long after their end. Unset: never."
+    )
+    retain_uploads_days: float | None = Field(
+        None, gt=0, description="Uploads are deleted after so long. Unset: never."
+    )
+    retain_audit_days: float = Field(365.0, gt=0, description="How long it is kept who did what.")
     hub_webhook_secret: SecretStr | None = Field(
         None, min_length=8, description="Secret of the Hub's webhooks, as typed in there. Unset: none are taken."
     )
@@ -135,6 +148,11 @@ class Settings(BaseSettings):
     def _must_be_readable(cls, text: str, field: ValidationInfo) -> str:
         _LISTS[field.field_name or ""](text)
         return text
+
+    @property
+    def limits(self) -> Limits:
+        """Of a key that has none of its own."""
+        return Limits(self.rate_limit_per_minute, self.quota_queued_jobs, self.quota_upload_bytes_per_day)
 
     @property
     def webhook_networks(self) -> tuple[Network, ...]:

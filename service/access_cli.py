@@ -15,6 +15,7 @@ from gramian.keys import Scope
 from gramian.projects import DEFAULT, EVERY
 from gramian.settings import Settings
 from gramian.storage import schema
+from gramian.storage.audit import COMMAND_LINE
 from gramian.storage.engine import open_engine
 from gramian.storage.unit_of_work import UnitOfWork
 from service.schemas.projects import ProjectRequest
@@ -33,11 +34,21 @@ def create(
     ),
     days: Annotated[float | None, typer.Option(min=0.01, max=3650, help="Lifetime; unset: without end.")] = None,
     project: Annotated[str, typer.Option(help="The project that it opens.")] = DEFAULT,
+    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="Its own rate limit.")] = None,
+    queued_jobs: Annotated[int | None, typer.Option(min=1, help="Its own quota of unfinished analyses.")] = None,
+    upload_bytes_per_day: Annotated[int | None, typer.Option(min=1, help="Its own quota of uploads.")] = None,
 ) -> None:
     """Make a key and print it, once: only its digest is stored."""
     with _transaction() as uow:
         lifetime = timedelta(days=days) if days else None
-        row, secret = uow.keys.create(name, scope, lifetime=lifetime, project_id=uow.projects.named(project).id)
+        limits = {
+            "requests_per_minute": requests_per_minute,
+            "queued_jobs": queued_jobs,
+            "upload_bytes_per_day": upload_bytes_per_day,
+        }
+        project_id = uow.projects.named(project).id
+        row, secret = uow.keys.create(name, scope, lifetime=lifetime, project_id=project_id, limits=limits)
+        uow.audit.note("key.created", row.id, project_id=project_id, name=name, scope=scope)
     _tell(f"{row.id} ({scope} in {project}) for {name}; the key is shown only now:")
     typer.echo(secret.text)
 
@@ -68,6 +79,7 @@ def rotate(
     """Make a successor of a key and print it; the old one ends after the overlap."""
     with _transaction() as uow:
         row, secret = uow.keys.rotate(key_id, overlap=timedelta(hours=overlap_hours))
+        uow.audit.note("key.rotated", key_id, project_id=row.project_id, successor=row.id)
     _tell(f"{row.id} replaces {key_id}, which ends in {overlap_hours:g} h; the key is shown only now:")
     typer.echo(secret.text)
 
@@ -76,7 +88,8 @@ def rotate(
 def revoke(key_id: Id) -> None:
     """End a key at once."""
     with _transaction() as uow:
-        uow.keys.revoke(key_id)
+        row = uow.keys.revoke(key_id)
+        uow.audit.note("key.revoked", key_id, project_id=row.project_id)
     _tell(f"{key_id} is revoked")
 
 
@@ -88,7 +101,8 @@ def create_project(name: Annotated[str, typer.Argument(help="Small letters, digi
     except ValidationError:
         raise typer.BadParameter("a name has 1 to 63 small letters, digits and hyphens") from None
     with _transaction() as uow:
-        uow.projects.create(wanted.name)
+        row = uow.projects.create(wanted.name)
+        uow.audit.note("project.created", row.id, project_id=DEFAULT, name=row.name)
     _tell(f"project {name} is there; `gramian keys create NAME --project {name}` makes a key for it")
 
 
@@ -107,7 +121,7 @@ def _transaction() -> Iterator[UnitOfWork]:
     engine = open_engine(settings.sqlalchemy_url)
     try:
         schema.upgrade(engine)
-        with UnitOfWork(engine, project=EVERY) as uow:
+        with UnitOfWork(engine, project=EVERY, actor=COMMAND_LINE) as uow:
             yield uow
     except GramianError as error:
         _tell(f"gramian: {error.message}" + (f"; {error.hint}" if error.hint else ""))

@@ -21,9 +21,11 @@ from service.dispatch import Dispatcher
 from service.feed import Feed
 from service.metrics import Backlog, ServiceMetrics
 from service.operations import blob_folder
+from service.rate_limits import RateLimiter, RateLimitHeaders
 from service.requests import RequestIds
 from service.routes import (
     analyses,
+    audit,
     capacity,
     events,
     health,
@@ -64,12 +66,13 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
             engine=engine,
             blobs=BlobStore(blob_folder(settings.data_dir), reserve_bytes=settings.disk_reserve_bytes),
             artifacts=artifact_store(settings),
-            dispatcher=Dispatcher(settings),
+            dispatcher=(dispatcher := Dispatcher(settings)),
             feed=Feed(engine),
             departure=departing,
             metrics=counts,
             guard=Guard(settings.webhook_networks),
             seal=Seal(settings.sealing_key()),
+            limiter=RateLimiter(dispatcher.redis),
         )
         backlog = Backlog(engine)
         counts.registry.register(backlog)
@@ -112,9 +115,11 @@ def create_app(settings: Settings, departure: Departure | None = None) -> FastAP
         webhook_endpoints,
         watches,
         hooks,
+        audit,
     ):
         app.include_router(module.router)
     app.add_middleware(BodyLimitProblems)
+    app.add_middleware(RateLimitHeaders)
     app.add_middleware(Access, metrics=counts)
     app.add_middleware(RequestIds)  # around the other: its line carries the id
     _describe_problems(app)

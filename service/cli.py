@@ -85,6 +85,28 @@ def migrate(
 
 
 @app.command()
+def sweep(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Delete what is older than GRAMIAN_RETAIN_…_DAYS; workers do so by themselves every ten minutes."""
+    from gramian.storage import retention, schema
+    from gramian.storage.engine import open_engine
+
+    settings = _settings(data_dir=data_dir)
+    engine = open_engine(settings.sqlalchemy_url)
+    if not schema.is_current(engine):
+        _fail("the database has not this version's schema; run `gramian migrate`", code=3)
+    swept = retention.sweep(engine, settings, dry_run=dry_run)
+    engine.dispose()
+    verb = "to delete" if dry_run else "deleted"
+    typer.echo(
+        f"{verb}: {swept.analyses} analyses, {swept.uploads} uploads, {swept.orphaned_blobs} files without an upload, "
+        f"{swept.audit_entries} entries of the audit log"
+    )
+
+
+@app.command()
 def analyze(
     source: Annotated[str, typer.Argument(help="A model id, a weight file, or a folder with a checkpoint.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the analysis as JSON.")] = False,

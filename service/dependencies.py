@@ -20,6 +20,7 @@ from service.callers import CallerDep
 from service.dispatch import Dispatcher
 from service.feed import Feed
 from service.metrics import ServiceMetrics
+from service.rate_limits import RateLimiter
 from service.server import Departure
 
 WAIT_LIMIT_SECONDS = 60
@@ -39,6 +40,7 @@ class Services:
     metrics: ServiceMetrics
     guard: Guard  # what webhooks may reach
     seal: Seal
+    limiter: RateLimiter
 
 
 def services(request: Request) -> Services:
@@ -55,7 +57,7 @@ def reading(services: ServicesDep, caller: CallerDep) -> Iterator[UnitOfWork]:
 
 
 def writing(services: ServicesDep, caller: CallerDep) -> Iterator[UnitOfWork]:
-    with UnitOfWork(services.engine, project=caller.project_id) as uow:
+    with UnitOfWork(services.engine, project=caller.project_id, actor=caller.actor) as uow:
         yield uow
 
 

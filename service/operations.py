@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gramian.analyses import ENDED, Status, dedupe_key, new_id
 from gramian.egress import check_url
-from gramian.errors import Conflict, PathSourceDisabled, RequestInProgress
+from gramian.errors import PathSourceDisabled, RequestInProgress
 from gramian.queues import Priority
 from gramian.specs import EmbeddingSpec, HubSource, PathSource, Spec, UploadSource
 from gramian.storage import schema
@@ -28,6 +28,7 @@ from service.callers import Caller
 from service.dependencies import Services
 from service.following import Enrolment, pin_to_commit
 from service.hooks import CallbackTo, register_callback
+from service.quotas import check_queued_jobs, check_uploaded_bytes
 from service.rows import new_row
 
 
@@ -74,7 +75,8 @@ def submit_analysis(
         check_url(services.guard, callback.url)
     analysis = _resolve(services, spec)
     analysis.priority, analysis.required_device, analysis.request_id = priority, spec.device, request_id
-    with UnitOfWork(services.engine, project=caller.project_id) as uow:
+    analysis.key_id = caller.key_id
+    with UnitOfWork(services.engine, project=caller.project_id, actor=caller.actor) as uow:
         if key and not uow.idempotency.reserve(key.key, key.fingerprint):
             first = uow.idempotency.find(key.key, key.fingerprint)
             if first is None:
@@ -91,6 +93,9 @@ def submit_analysis(
         accepted = uow.analyses.accept(analysis, labels)
         row = accepted.row
         enrolment.attach(row)
+        if accepted.is_new:
+            check_queued_jobs(uow, caller)
+        uow.audit.note("analysis.submitted", row.id, kind=row.kind, new=accepted.is_new)
         if callback:
             register_callback(services, uow, row, callback)
         answer = write(row, accepted.is_new)
@@ -111,6 +116,7 @@ def _replay(first: FirstAnswer) -> Submission:
 def cancel_analysis(services: Services, uow: UnitOfWork, analysis_id: str) -> AnalysisRow:
     """Take one caller's wish back; the last one's ends the analysis, and the process that runs it."""
     row, before = uow.analyses.cancel(analysis_id)
+    uow.audit.note("analysis.cancelled", row.id, ended=row.status == Status.CANCELLED)
     if row.status == Status.CANCELLED and before == Status.RUNNING:
         uow.after_commit(lambda: services.dispatcher.stop(row.id))
     return row
@@ -148,6 +154,12 @@ def _pin(services: Services, spec: EmbeddingSpec, row: AnalysisRow) -> None:
             pass  # read inside the transaction, so that it cannot be deleted in between
 
 
+def check_upload(services: Services, caller: Caller, size: int) -> None:
+    """Refuse an upload that is too large for the caller's quota before its bytes are read."""
+    with UnitOfWork(services.engine, project=caller.project_id, writes=False) as uow:
+        check_uploaded_bytes(uow, caller, size)
+
+
 def store_upload(services: Services, caller: Caller, incoming: IncomingBlob, filename: str) -> UploadRow:
     """Check what arrived, give it its digest's name, and remember it."""
     incoming.flush()
@@ -160,11 +172,14 @@ def store_upload(services: Services, caller: Caller, incoming: IncomingBlob, fil
         format=header.format,
         tensors=[_description(tensor, header, incoming.path) for tensor in header.tensors],
         created_at=datetime.now(UTC),
+        key_id=caller.key_id,
     )
-    with UnitOfWork(services.engine, project=caller.project_id) as uow:
+    with UnitOfWork(services.engine, project=caller.project_id, actor=caller.actor) as uow:
+        check_uploaded_bytes(uow, caller, incoming.size)
         uow.hold(upload.sha256)
         incoming.publish()
         uow.uploads.add(upload)
+        uow.audit.note("upload.created", upload.id, size=upload.size)
     return upload
 
 
@@ -174,18 +189,6 @@ def _description(tensor: TensorInfo, header: FileHeader, path: Path) -> dict[str
     if is_vocabulary(tensor):
         described["sha256"] = header.matrix(tensor, path).sha256()
     return described
-
-
-def delete_upload(services: Services, uow: UnitOfWork, upload: UploadRow) -> None:
-    """Forget an upload, and its bytes if no other upload has the same."""
-    uow.hold(upload.sha256)
-    if uow.analyses.uses_upload(upload.id):
-        raise Conflict(
-            f"upload {upload.id!r} is being analysed", hint="wait for the analysis to end, then delete the upload"
-        )
-    uow.uploads.delete(upload)
-    if not uow.uploads.holds(upload.sha256):
-        services.blobs.delete(upload.sha256)
 
 
 def readiness(services: Services) -> list[tuple[str, bool]]:

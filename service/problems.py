@@ -2,6 +2,7 @@
 
 import http
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.Conflict: 409,
     errors.IdempotencyKeyReused: 422,
     errors.RequestInProgress: 409,
+    errors.LimitReached: 429,
     errors.HookDisabled: 403,
     errors.HookRefused: 401,
     AddressForbidden: 422,
@@ -117,7 +119,7 @@ def _gramian_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, errors.KeyRequired):
         headers["WWW-Authenticate"] = "Bearer"
     if error.transient:
-        headers["Retry-After"] = str(int(getattr(error, "retry_after", None) or 10))
+        headers["Retry-After"] = str(math.ceil(getattr(error, "retry_after", None) or 10))
     return _answer(
         request,
         status=status_of(error),

@@ -15,6 +15,7 @@ from gramian.analyses import Status
 from gramian.lifetime import end_with_parent
 from gramian.projects import EVERY
 from gramian.settings import Settings
+from gramian.storage import retention
 from gramian.storage.engine import open_engine
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
@@ -74,12 +75,19 @@ def main() -> None:
                 _tidy(engine, settings)
                 if time.monotonic() >= sweep_due:
                     sweep_artifacts(engine, settings)
+                    _forget(engine, settings)
                     sweep_due = time.monotonic() + ARTIFACTS_SWEPT_SECONDS
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("could not reconcile just now: %s", type(error).__name__)
             if stop.wait(settings.reconcile_seconds):
                 break
     engine.dispose()
+
+
+def _forget(engine: Engine, settings: Settings) -> None:
+    swept = retention.sweep(engine, settings)
+    if any(vars(swept).values()):
+        log.info("retention deleted %s", ", ".join(f"{name}: {count}" for name, count in vars(swept).items() if count))
 
 
 def _tidy(engine: Engine, settings: Settings) -> None:

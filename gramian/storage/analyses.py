@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import TextClause, and_, select, text, update
+from sqlalchemy import TextClause, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
 from gramian.analyses import ANSWERING, ENDED, Status
@@ -140,6 +140,12 @@ class AnalysisRepository:
             tell_end(self.session, id)
         self.session.flush()
         return row, before
+
+    def unfinished(self, key_id: str | None) -> int:
+        """How many analyses that a key asked for first have not ended; without a key: of whoever had none."""
+        waiting = AnalysisRow.status.in_([Status.QUEUED, Status.RUNNING])
+        query = select(func.count()).select_from(AnalysisRow).where(AnalysisRow.key_id == key_id, waiting)
+        return self.session.scalar(query) or 0
 
     def uses_upload(self, upload_id: str) -> bool:
         """Whether an unfinished analysis still needs the upload's bytes."""

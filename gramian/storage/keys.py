@@ -1,8 +1,9 @@
 """Access keys in SQL: made, found by what was sent, rotated, revoked."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
@@ -20,7 +21,13 @@ class KeyRepository:
         self.session = session
 
     def create(
-        self, name: str, scope: Scope, *, lifetime: timedelta | None = None, project_id: str | None = None
+        self,
+        name: str,
+        scope: Scope,
+        *,
+        lifetime: timedelta | None = None,
+        project_id: str | None = None,
+        limits: Mapping[str, int | None] = MappingProxyType({}),
     ) -> tuple[KeyRow, KeySecret]:
         """A new key and its secret, which nobody can read again; for the unit of work's project, or the one named."""
         secret, now = new_key(), datetime.now(UTC)
@@ -33,6 +40,7 @@ class KeyRepository:
             sha256=secret.sha256,
             created_at=now,
             expires_at=now + lifetime if lifetime else None,
+            **limits,
         )
         self.session.add(row)
         self.session.flush()
@@ -77,7 +85,7 @@ class KeyRepository:
         lifetime = old.expires_at - old.created_at if old.expires_at else None
         end = now + overlap
         old.expires_at = min(old.expires_at, end) if old.expires_at else end
-        return self.create(old.name, Scope(old.scope), lifetime=lifetime, project_id=old.project_id)
+        return self.create(old.name, Scope(old.scope), lifetime=lifetime, project_id=old.project_id, limits=old.limits)
 
     def revoke(self, id: str) -> KeyRow:
         """End the key at once. Revoking twice is revoking once."""

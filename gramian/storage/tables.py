@@ -20,6 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from gramian.limits import LIMITS
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """Aware UTC in Python; `timestamptz` on PostgreSQL, ISO text on SQLite."""
@@ -105,6 +107,7 @@ class AnalysisRow(ProjectOwned, Base):
     priority: Mapped[str] = mapped_column(String(20), default="interactive")
     required_device: Mapped[str | None] = mapped_column(String(10))
     request_id: Mapped[str | None] = mapped_column(String(100))  # of the request that asked first
+    key_id: Mapped[str | None] = mapped_column(String(40))  # whose quota it counts for
 
     events: Mapped[int] = mapped_column(default=1)  # how many there are, and so the number of the latest
     stage: Mapped[str | None] = mapped_column(String(40))
@@ -151,6 +154,12 @@ class AnalysisRow(ProjectOwned, Base):
         Index(
             "ix_analyses_unfinished",
             "id",
+            postgresql_where=text("status IN ('queued', 'running')"),
+            sqlite_where=text("status IN ('queued', 'running')"),
+        ),
+        Index(
+            "ix_analyses_unfinished_key_id",
+            "key_id",
             postgresql_where=text("status IN ('queued', 'running')"),
             sqlite_where=text("status IN ('queued', 'running')"),
         ),
@@ -300,6 +309,9 @@ class UploadRow(ProjectOwned, Base):
     tensors: Mapped[list[Any]]
     created_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
+    key_id: Mapped[str | None] = mapped_column(String(40))  # whose quota it counts for
+
+    __table_args__ = (Index("ix_uploads_key_id_created_at", "key_id", "created_at"),)
 
 
 class KeyRow(ProjectOwned, Base):
@@ -316,6 +328,13 @@ class KeyRow(ProjectOwned, Base):
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    requests_per_minute: Mapped[int | None] = mapped_column(BigInteger)  # this and the next: its own limits
+    queued_jobs: Mapped[int | None] = mapped_column(BigInteger)
+    upload_bytes_per_day: Mapped[int | None] = mapped_column(BigInteger)
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        return {name: getattr(self, name) for name in LIMITS}
 
     def is_live(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func, select
 
 from gramian import projects
 from gramian.storage.analyses import AnalysisRepository
+from gramian.storage.audit import WITHOUT_KEY, AuditRepository
 from gramian.storage.deliveries import DeliveryRepository
 from gramian.storage.files import FileRepository
 from gramian.storage.idempotency import IdempotencyRepository
@@ -27,17 +28,28 @@ from gramian.storage.webhooks import WebhookRepository
 class UnitOfWork:
     """Repositories over one session. Leaving the block commits, an exception rolls back; nobody else commits.
 
-    It sees one project, the default one unless another is named; `project=EVERY` sees all.
+    It sees one project, the default one unless another is named; `project=EVERY` sees all. `actor` is who is noted for
+    what is done: a key's id, or a word for who has none.
     """
 
-    def __init__(self, engine: Engine, *, project: str | None = projects.DEFAULT, writes: bool = True) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        project: str | None = projects.DEFAULT,
+        writes: bool = True,
+        actor: str = WITHOUT_KEY,
+    ) -> None:
         self.project = project
+        self.actor = actor
         self._engine = engine.execution_options(writes=writes)
-        self._after_commit: list[Callable[[], None]] = []
+        self._after_commit: list[Callable[[], object]] = []
 
     def __enter__(self) -> Self:
         self.session = open_session(self._engine, self.project)
+        self.session.info["actor"] = self.actor
         self.analyses = AnalysisRepository(self.session)
+        self.audit = AuditRepository(self.session)
         self.deliveries = DeliveryRepository(self.session)
         self.files = FileRepository(self.session)
         self.idempotency = IdempotencyRepository(self.session)
@@ -67,7 +79,7 @@ class UnitOfWork:
         for callback in self._after_commit:
             callback()
 
-    def after_commit(self, callback: Callable[[], None]) -> None:
+    def after_commit(self, callback: Callable[[], object]) -> None:
         """Run `callback` once the transaction is durable; never if it is rolled back."""
         self._after_commit.append(callback)
 

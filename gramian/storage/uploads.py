@@ -1,6 +1,7 @@
 """Uploads in SQL."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -28,6 +29,20 @@ class UploadRepository:
         """Forget the file; the row stays, since analyses refer to it."""
         upload.deleted_at = datetime.now(UTC)
         self.session.flush()
+
+    def of_last_day(self, key_id: str | None) -> Sequence[tuple[datetime, int]]:
+        """When and how much a key uploaded within 24 hours, the oldest first; without a key: whoever had none."""
+        query = (
+            select(UploadRow.created_at, UploadRow.size)
+            .where(UploadRow.key_id == key_id, UploadRow.created_at > datetime.now(UTC) - timedelta(days=1))
+            .order_by(UploadRow.created_at)
+        )
+        return [(created, size) for created, size in self.session.execute(query)]
+
+    def held(self, digests: Sequence[str]) -> set[str]:
+        """Those of the digests that an upload of any project has."""
+        query = select(UploadRow.sha256).where(UploadRow.sha256.in_(digests), UploadRow.deleted_at.is_(None))
+        return set(self.session.scalars(query, execution_options=EVERY_PROJECT))
 
     def holds(self, sha256: str) -> bool:
         """Whether any upload that was not deleted, of whatever project, has these bytes."""

@@ -10,6 +10,7 @@ from structlog.contextvars import bind_contextvars
 
 from gramian.analyses import ENDED, Status, canonical_json
 from gramian.errors import NotFound
+from gramian.storage import deleting
 from gramian.storage.idempotency import FirstAnswer
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
@@ -47,7 +48,7 @@ router = APIRouter(prefix="/v1/analyses", tags=["analyses"], dependencies=[READ]
     response_model=Analysis,
     max_body_size=BODY_LIMIT_BYTES,
     responses=responses(
-        *(400, 403, 404, 409, 413, 422, 502, 503),
+        *(400, 403, 404, 409, 413, 422, 429, 502, 503),
         more={200: {"model": Analysis, "description": "The answer was known, or ended while you waited"}},
     ),
 )
@@ -104,6 +105,13 @@ def _answer(row: AnalysisRow, is_new: bool) -> FirstAnswer:
 def cancel_analysis(analysis_id: AnalysisId, services: ServicesDep, uow: WritingDep) -> Analysis:
     """Take the wish back. An analysis that several callers asked for goes on until the last of them cancels."""
     return Analysis.from_row(operations.cancel_analysis(services, uow, analysis_id))
+
+
+@router.delete("/{analysis_id}", dependencies=[WRITE], status_code=204, responses=responses(404, 409))
+def delete_analysis(analysis_id: AnalysisId, services: ServicesDep, uow: WritingDep) -> None:
+    """Forget an analysis that has ended, with its numbers and the files that it made."""
+    analysis = uow.analyses.get(analysis_id)
+    deleting.delete_analysis(uow, analysis, engine=services.engine, artifacts=services.artifacts)
 
 
 @router.get(

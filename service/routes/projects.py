@@ -22,7 +22,9 @@ router = APIRouter(prefix="/v1", tags=["access"], responses=responses(401, 403))
 )
 def create_project(body: ProjectRequest, uow: WritingDep) -> Project:
     """Make a project. Then make its first key: `POST /v1/keys` with `"project"`."""
-    return Project.model_validate(uow.projects.create(body.name))
+    row = uow.projects.create(body.name)
+    uow.audit.note("project.created", row.id, name=row.name)
+    return Project.model_validate(row)
 
 
 @router.get("/projects", dependencies=[OPERATOR])

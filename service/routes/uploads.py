@@ -8,6 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from gramian.errors import EmptyUpload, UploadInterrupted, UploadTooLarge
+from gramian.storage import deleting
 from gramian.storage.blobs import IncomingBlob
 from service import operations
 from service.authorization import READ, WRITE
@@ -25,7 +26,7 @@ router = APIRouter(prefix="/v1/uploads", tags=["uploads"], dependencies=[READ])
     "",
     status_code=201,
     dependencies=[WRITE],
-    responses=responses(408, 413, 422, 507),
+    responses=responses(408, 413, 422, 429, 507),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -44,6 +45,7 @@ async def create_upload(
     limit = services.settings.upload_max_bytes
     announced = int(length) if (length := request.headers.get("content-length", "")).isdecimal() else 0
     _check_size(announced, limit)
+    await run_in_threadpool(operations.check_upload, services, caller, announced)
     await run_in_threadpool(services.blobs.check_room, announced)
     incoming = await run_in_threadpool(services.blobs.receive)
     try:
@@ -64,7 +66,7 @@ def get_upload(upload: UploadDep) -> Upload:
 @router.delete("/{upload_id}", dependencies=[WRITE], status_code=204, responses=responses(404, 409))
 def delete_upload(upload_id: str, services: ServicesDep, uow: WritingDep) -> None:
     """Delete the file. Results of its analyses stay."""
-    operations.delete_upload(services, uow, uow.uploads.get(upload_id))
+    deleting.delete_upload(uow, uow.uploads.get(upload_id), engine=services.engine, blobs=services.blobs)
 
 
 async def _receive(request: Request, services: ServicesDep, incoming: IncomingBlob) -> None:

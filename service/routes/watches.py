@@ -37,7 +37,9 @@ def create_watch(body: WatchRequest, uow: WritingDep) -> Watch:
 
     To have what it is now compared with that, ask for its analysis.
     """
-    return Watch.from_row(uow.watches.create(**body.values()))
+    watch = uow.watches.create(**body.values())
+    uow.audit.note("watch.created", watch.id, model_id=watch.model_id)
+    return Watch.from_row(watch)
 
 
 @router.get("")
@@ -57,12 +59,15 @@ def get_watch(watch: WatchDep) -> Watch:
 )
 def change_watch(watch: ChangingDep, body: WatchChange, uow: WritingDep) -> Watch:
     """Change what is worth telling."""
-    return Watch.from_row(uow.watches.change(watch, body.model_dump(exclude_unset=True)))
+    values = body.model_dump(exclude_unset=True)
+    uow.audit.note("watch.changed", watch.id, **values)
+    return Watch.from_row(uow.watches.change(watch, values))
 
 
 @router.delete("/{watch_id}", status_code=204, dependencies=[WRITE], responses=responses(404))
 def delete_watch(watch: ChangingDep, uow: WritingDep) -> None:
     """Follow no more. Analyses stay."""
+    uow.audit.note("watch.deleted", watch.id)
     uow.watches.delete(watch)
 
 

@@ -66,6 +66,7 @@ def checked_change(body: EndpointChange, services: ServicesDep) -> dict[str, Any
 def create_endpoint(body: EndpointRequest, services: ServicesDep, uow: WritingDep) -> NewEndpoint:
     """Name a receiver. The secret that verifies what it gets is in this answer and nowhere else."""
     created = hooks.create_endpoint(services, uow, url=body.url, events=body.events, description=body.description)
+    uow.audit.note("webhook_endpoint.created", created[0].id)
     return NewEndpoint.with_secret(*created)
 
 
@@ -86,12 +87,14 @@ def change_endpoint(
     values: Annotated[dict[str, Any], Depends(checked_change)], endpoint: ChangingDep, uow: WritingDep
 ) -> Endpoint:
     """Change a receiver. What waits for it goes where it is now."""
+    uow.audit.note("webhook_endpoint.changed", endpoint.id, fields=sorted(values))
     return Endpoint.from_row(uow.webhooks.change(endpoint, **values))
 
 
 @router.delete("/{endpoint_id}", status_code=204, responses=responses(404, 409))
 def delete_endpoint(endpoint: ChangingDep, uow: WritingDep) -> None:
     """Forget a receiver, its log, and what waits for it."""
+    uow.audit.note("webhook_endpoint.deleted", endpoint.id)
     uow.webhooks.delete(endpoint)
 
 
@@ -101,12 +104,14 @@ def rotate_secret(
 ) -> NewEndpoint:
     """A new secret. The old one signs beside it for the overlap, so that receivers can change over."""
     overlap = timedelta(hours=(body or SecretRotation()).overlap_hours)
+    uow.audit.note("webhook_endpoint.rotated", endpoint.id)
     return NewEndpoint.with_secret(*hooks.rotate_secret(services, uow, endpoint, overlap=overlap))
 
 
 @router.post("/{endpoint_id}/ping", status_code=202, responses=responses(404, 409))
 def ping_endpoint(endpoint: ChangingDep, uow: WritingDep) -> Delivery:
     """Send a message of type `webhook.ping`; its delivery tells what came of it."""
+    uow.audit.note("webhook_endpoint.pinged", endpoint.id)
     return Delivery.from_row(uow.webhooks.ping(endpoint))
 
 
@@ -118,6 +123,7 @@ def ping_endpoint(endpoint: ChangingDep, uow: WritingDep) -> Delivery:
 )
 def replay_deliveries(endpoint: ChangingDep, body: Replay, uow: WritingDep) -> Replayed:
     """Send once more what was made since then and did not get through."""
+    uow.audit.note("webhook_endpoint.replayed", endpoint.id)
     return Replayed(redelivered=uow.webhooks.replay(endpoint, since=body.since, statuses=body.statuses))
 
 
@@ -146,4 +152,5 @@ def redeliver(
     delivery: Annotated[DeliveryRow, Depends(delivery_to_write, scope="function")], uow: WritingDep
 ) -> Delivery:
     """Send a message once more, at once and under the same id."""
+    uow.audit.note("delivery.redelivered", delivery.id)
     return Delivery.from_row(uow.webhooks.redeliver(delivery))
