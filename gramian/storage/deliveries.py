@@ -109,6 +109,7 @@ class DeliveryRepository:
                 change = _ended(DeliveryStatus.FAILED, "every attempt failed")
             case _:
                 change = {"tries": DeliveryRow.tries + 1, "due_at": database_epoch() + next_seconds}
+        endpoint = self._locked(parcel.endpoint_id)
         number = self.session.scalar(
             update(DeliveryRow)
             .where(DeliveryRow.id == parcel.id, DeliveryRow.fence == parcel.fence, _is_pending())
@@ -119,26 +120,28 @@ class DeliveryRepository:
         if number is None:
             return False
         self.session.add(AttemptRow(delivery_id=parcel.id, number=number, **vars(attempt)))
-        self._judge_endpoint(parcel.endpoint_id, verdict, at=attempt.at, pause_days=pause_days)
+        if endpoint is not None and endpoint.status == EndpointStatus.ENABLED:
+            self._judge_endpoint(endpoint, verdict, at=attempt.at, pause_days=pause_days)
         return True
 
-    def _judge_endpoint(self, id: str, verdict: Verdict, *, at: datetime, pause_days: float) -> None:
+    def _locked(self, endpoint_id: str) -> EndpointRow | None:
+        """The endpoint, locked before any of its deliveries, as its deletion does; None for callbacks, or if gone."""
+        query = select(EndpointRow).where(EndpointRow.id == endpoint_id, EndpointRow.url.is_not(None))
+        return self.session.scalars(query.with_for_update(key_share=True)).one_or_none()
+
+    def _judge_endpoint(self, endpoint: EndpointRow, verdict: Verdict, *, at: datetime, pause_days: float) -> None:
         """What the attempt says of its endpoint; of callbacks it says nothing, as each has an address of its own."""
-        query = select(EndpointRow).where(EndpointRow.id == id, EndpointRow.url.is_not(None)).with_for_update()
-        endpoint = self.session.scalars(query).one_or_none()
-        if endpoint is None or endpoint.status != EndpointStatus.ENABLED:
-            return
         if verdict == Verdict.DELIVERED:
             endpoint.failing_since = None
             return
         endpoint.failing_since = endpoint.failing_since or at
         if verdict == Verdict.GONE:
             endpoint.status, endpoint.reason = EndpointStatus.DISABLED, "it answered 410 Gone"
-            self._settle_pending(id, DeliveryStatus.FAILED, "its endpoint answered 410 Gone")
+            self._settle_pending(endpoint.id, DeliveryStatus.FAILED, "its endpoint answered 410 Gone")
         elif at - endpoint.failing_since >= timedelta(days=pause_days):
             endpoint.status = EndpointStatus.PAUSED
             endpoint.reason = f"every attempt failed since {endpoint.failing_since:%Y-%m-%d %H:%M} UTC"
-            self._settle_pending(id, DeliveryStatus.HELD, "its endpoint is paused: enable it, then replay")
+            self._settle_pending(endpoint.id, DeliveryStatus.HELD, "its endpoint is paused: enable it, then replay")
 
     def _settle_pending(self, endpoint_id: str, status: DeliveryStatus, reason: str) -> None:
         self.session.execute(

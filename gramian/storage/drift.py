@@ -27,7 +27,7 @@ def settle(session: Session, watch_id: str, model_id: str) -> None:
 
     Whoever ends an analysis does so under the watch's lock: two that end at once see one another.
     """
-    lock = select(WatchRow).where(WatchRow.id == watch_id).with_for_update()
+    lock = select(WatchRow).where(WatchRow.id == watch_id).with_for_update(key_share=True)
     watch = session.scalars(lock.execution_options(populate_existing=True)).one_or_none()
     if watch is None:
         return

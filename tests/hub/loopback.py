@@ -293,6 +293,7 @@ class LoopbackHub:
                     source.seek(start)
                     chunk = source.read(step)
                 yield chunk
+                await asyncio.sleep(0)  # sending to a client that has gone waits for nothing: let that be noticed
                 start += step
                 if self.faults.chunk_seconds and start < end:
                     await asyncio.sleep(self.faults.chunk_seconds)

@@ -316,3 +316,22 @@ def test_a_change_of_address_reaches_what_waits(engine, endpoint) -> None:
 
 def test_a_verdict_is_one_of_three() -> None:
     assert {judge(status) for status in (200, 299, 300, 400, 410, 500, None)} == set(Verdict)
+
+
+def test_an_endpoint_is_deleted_while_its_deliveries_are_being_concluded(engine) -> None:
+    """Both lock the endpoint first: neither waits for the other in a circle."""
+    for _ in range(10):
+        endpoint = make_endpoint(engine)
+        for _ in range(4):
+            ping(engine, endpoint)
+        parcels = [take(engine) for _ in range(4)]
+
+        def delete(endpoint: str = endpoint) -> None:
+            with UnitOfWork(engine) as uow:
+                uow.webhooks.delete(uow.webhooks.get(endpoint))
+
+        with ThreadPoolExecutor(5) as threads:
+            running = [threads.submit(conclude, engine, parcel, 500) for parcel in parcels]
+            running.append(threads.submit(delete))
+            for each in running:
+                each.result()
