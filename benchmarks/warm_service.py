@@ -100,7 +100,7 @@ class WarmService:
 
     @classmethod
     def _jobs(cls, worker: psutil.Process) -> list[psutil.Process]:
-        """Its children but the reconcile loop."""
+        """Its children but the reconcile loop and the sender of webhooks."""
         return [child for child in worker.children() if cls._role(child) == "worker"]  # a fork has its parent's name
 
     @staticmethod
@@ -109,7 +109,7 @@ class WarmService:
             command = process.cmdline()
         except psutil.Error:  # it ended between two looks
             command = []
-        known = {"workers": "worker", "workers.reconcile": "reconcile loop"}
+        known = {"workers": "worker", "workers.reconcile": "reconcile loop", "workers.webhooks": "webhook sender"}
         return next((known[word] for word in command if word in known), "Valkey") if command else "ended"
 
 
