@@ -80,6 +80,21 @@ def test_what_goes_wrong_is_said_in_words_and_by_the_exit_code(service: ServiceP
         assert "Traceback" not in done.stderr
 
 
+def test_a_sweep_says_what_is_old_and_deletes_it(tmp_path: Path) -> None:
+    folder = {"GRAMIAN_DATA_DIR": str(tmp_path / "data"), "GRAMIAN_RETAIN_ANALYSES_DAYS": "1e-9"}
+    early = gramian("sweep", **folder)
+    assert (early.returncode, early.stdout) == (3, "")
+    assert "gramian migrate" in early.stderr
+    (tmp_path / "model.safetensors").write_bytes(save({"wte.weight": W}))
+    analyse = ("analyze", str(tmp_path / "model.safetensors"), "--json")
+    first = json.loads(gramian(*analyse, GRAMIAN_DATA_DIR=folder["GRAMIAN_DATA_DIR"]).stdout)
+    assert gramian("sweep", "--dry-run", **folder).stdout.startswith("to delete: 1 analyses, 0 uploads")
+    assert gramian("sweep", **folder).stdout.startswith("deleted: 1 analyses, 0 uploads")
+    assert gramian("sweep", **folder).stdout.startswith("deleted: 0 analyses, 0 uploads")
+    again = json.loads(gramian(*analyse, GRAMIAN_DATA_DIR=folder["GRAMIAN_DATA_DIR"]).stdout)
+    assert again["id"] != first["id"]
+
+
 def test_migrate_goes_up_and_down(tmp_path: Path) -> None:
     assert gramian("migrate", "--data-dir", str(tmp_path)).returncode == 0
     assert gramian("migrate", "--down", "--revision", "base", "--data-dir", str(tmp_path)).returncode == 0
