@@ -40,7 +40,17 @@ class Observed:
         self.failed: dict[str, Any] = {}
 
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.service.log.read_text().splitlines()]
+        whole = self.service.log.read_text().rpartition("\n")[0]  # the last line may be on its way
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def accesses(self, *expected: tuple[str, int]) -> list[dict[str, Any]]:
+        """Lines of requests, once these routes and statuses are told: a line is written after its answer was sent."""
+        deadline = time.monotonic() + 10
+        while True:
+            found = [line for line in self.lines() if line["logger"] == "gramian.access"]
+            if {(line["route"], line["status"]) for line in found} >= set(expected) or time.monotonic() > deadline:
+                return found
+            time.sleep(0.02)
 
     def worker_address(self) -> str:
         (address,) = [
@@ -124,16 +134,14 @@ def test_every_line_is_one_json_object_with_its_time_in_utc_and_probes_are_told_
 ) -> None:
     observed.service.http.get("/v1/analyses/an_none?secret=planted-in-a-query")
     observed.service.http.get("/planted/path")
+    expected = ("/v1/analyses/{analysis_id}", 404), ("unmatched", 404)
+    access = observed.accesses(*expected)
     for line in observed.lines():
         assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0)
         assert {"level", "logger", "process", "message"} <= line.keys()
-    access = [line for line in observed.lines() if line["logger"] == "gramian.access"]
     assert all(re.fullmatch(r"\S+", line["request_id"]) for line in access)
     assert {line["level"] for line in access if line["route"] == "/readyz"} == {"debug"}
-    assert {(line["route"], line["status"]) for line in access} >= {
-        ("/v1/analyses/{analysis_id}", 404),
-        ("unmatched", 404),
-    }
+    assert {(line["route"], line["status"]) for line in access} >= set(expected)
 
 
 def test_no_planted_secret_is_in_any_line(observed: Observed) -> None:
