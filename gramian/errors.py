@@ -289,46 +289,6 @@ class ScopeMissing(GramianError):
     title = "The key does not permit this"
 
 
-class HookDisabled(GramianError):
-    """An incoming webhook for which the operator has set no secret."""
-
-    code = "hook_disabled"
-    title = "The webhook is not set up"
-
-
-class HookRefused(GramianError):
-    """An incoming webhook that does not show the secret."""
-
-    code = "hook_refused"
-    title = "The webhook is not who it should be"
-
-
-class LimitReached(GramianError):
-    """More was asked for than one caller may have at a time."""
-
-    transient = True
-
-    def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.retry_after = retry_after
-
-
-class RateLimited(LimitReached):
-    """More requests than a caller may make a minute."""
-
-    code = "rate_limited"
-    title = "Too many requests"
-    advice = "wait as long as Retry-After says; RateLimit tells what is left"
-
-
-class QuotaExceeded(LimitReached):
-    """More work or bytes than a caller may have."""
-
-    code = "quota_exceeded"
-    title = "The quota is used up"
-    advice = "wait, or ask the operator for more"
-
-
 class RequestInProgress(GramianError):
     code = "request_in_progress"
     title = "The same request is still being answered"

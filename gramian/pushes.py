@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gramian.errors import GramianError
+
 _BRANCH = "refs/heads/"
 _DEFAULT_BRANCH = "main"
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -23,6 +25,20 @@ _NO_PUSH = {
     "delete": "the repository was deleted; what was measured stays",
     "move": "the repository was renamed; watches name the old id: change them",
 }
+
+
+class HookDisabled(GramianError):
+    """An incoming webhook for which the operator has set no secret."""
+
+    code = "hook_disabled"
+    title = "The webhook is not set up"
+
+
+class HookRefused(GramianError):
+    """An incoming webhook that does not show the secret."""
+
+    code = "hook_refused"
+    title = "The webhook is not who it should be"
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 from structlog.contextvars import bind_contextvars
 
 from gramian import projects
-from gramian.errors import KeyRequired, RateLimited
+from gramian.errors import KeyRequired
 from gramian.keys import KeySecret, Scope, parse_key
-from gramian.limits import Limits
+from gramian.limits import Limits, RateLimited
 from gramian.settings import Settings
 from gramian.storage.audit import WITHOUT_KEY
 from gramian.storage.tables import KeyRow

@@ -1,21 +1,21 @@
 """Watches in domain terms: a push becomes an analysis for each watch that covers it, once."""
 
-from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from gramian.analyses import ENDED, dedupe_key
+from gramian.analyses import ENDED
 from gramian.projects import EVERY
 from gramian.pushes import Push
 from gramian.queues import Priority
 from gramian.specs import EmbeddingSpec, HubSource, Spec
+from gramian.storage.audit import HOOK
 from gramian.storage.drift import settle
 from gramian.storage.tables import AnalysisRow
 from gramian.storage.unit_of_work import UnitOfWork
 from gramian.storage.watch_tables import WatchedRevisionRow, WatchRow
 from gramian.weights.hub import HubIdentity
 from service.dependencies import Services
-from service.rows import new_row
+from service.rows import new_row, pin_to_commit, tell_workers
 
 PRIORITY: Priority = "batch"  # nobody is waiting for it
 
@@ -36,13 +36,11 @@ def follow(services: Services, push: Push, *, request_id: str) -> list[Followed]
     Hub does.
     """
     with UnitOfWork(services.engine, project=EVERY, writes=False) as uow:
-        by_project = defaultdict(list)
-        for watch in uow.watches.covering(push.model_id, push.branch):
-            by_project[watch.project_id].append(watch.id)
+        projects = {watch.project_id for watch in uow.watches.covering(push.model_id, push.branch)}
     found: list[Followed] = []
-    for project_id, watch_ids in by_project.items():
-        with UnitOfWork(services.engine, project=project_id) as uow:
-            watches = [watch for watch in uow.watches.covering(push.model_id, push.branch) if watch.id in watch_ids]
+    for project_id in sorted(projects):
+        with UnitOfWork(services.engine, project=project_id, actor=HOOK) as uow:
+            watches = uow.watches.covering(push.model_id, push.branch)
             found += [_follow(services, uow, watch, push, request_id) for watch in watches]
     return found
 
@@ -59,8 +57,8 @@ def _follow(services: Services, uow: UnitOfWork, watch: WatchRow, push: Push, re
     accepted = uow.analyses.accept(analysis, {})
     row = accepted.row
     _attach(uow, [revision], row)
-    if accepted.needs_message:
-        uow.after_commit(lambda: services.dispatcher.push(row.id, priority=row.priority, device=row.required_device))
+    uow.audit.note("analysis.submitted", row.id, kind=row.kind, new=accepted.is_new, watch=watch.id)
+    tell_workers(services, uow, accepted)
     services.metrics.count_question(spec.kind, PRIORITY, is_new=accepted.is_new)
     return Followed(watch.id, row.id, is_new=True)
 
@@ -68,13 +66,6 @@ def _follow(services: Services, uow: UnitOfWork, watch: WatchRow, push: Push, re
 def question_of(watch: WatchRow, model_id: str) -> EmbeddingSpec:
     """What a watch asks of each revision of a model."""
     return EmbeddingSpec(source=HubSource(type="hub", model_id=model_id, revision=watch.revision), **watch.question)
-
-
-def pin_to_commit(row: AnalysisRow, spec: Spec, hub: HubIdentity) -> None:
-    """Let a question mean a model as it was at one commit."""
-    row.model_id, row.revision, row.commit = hub.model_id, hub.revision, hub.commit
-    row.identity = asdict(hub)
-    row.dedupe_key = dedupe_key(spec, f"{hub.model_id}@{hub.commit}")
 
 
 class Enrolment:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
+from gramian.geometry.capacity import HIGH_EPSILON, LOW_EPSILON
 from gramian.storage.tables import AnalysisRow, MatrixRow
 from service.charts import BLUE, GREY, Axis, Dots, Line, Mark, line_chart
 from service.representations import csv_text
 from service.schemas.history import History, HistoryPoint
-
-LOW_CLASS, HIGH_CLASS = 0.1, 0.2  # where the classes of ε meet
 
 
 def history(model_id: str, newest_first: Sequence[tuple[AnalysisRow, MatrixRow]], *, truncated: bool) -> History:
@@ -76,7 +75,7 @@ def history_svg(found: History) -> str:
     margin = 0.15 * (high - low) or 0.1 * abs(high) or 0.01
     y = Axis("ε", low - margin, high + 2 * margin)  # room for the legend
     points = [(float(number), value) for number, value in enumerate(values, start=1)]
-    borders = [Mark(f"ε = {at}", at, "y") for at in (LOW_CLASS, HIGH_CLASS) if y.low < at < y.high]
+    borders = [Mark(f"ε = {at}", at, "y") for at in (LOW_EPSILON, HIGH_EPSILON) if y.low < at < y.high]
     ends = f"{found.items[0].commit[:8]} to {found.items[-1].commit[:8]}"
     return line_chart(
         f"ε of {found.model_id} over its revisions",

@@ -26,10 +26,10 @@ from gramian.weights.paths import resolve_path
 from gramian.weights.tensors import TensorInfo
 from service.callers import Caller
 from service.dependencies import Services
-from service.following import Enrolment, pin_to_commit
+from service.following import Enrolment
 from service.hooks import CallbackTo, register_callback
 from service.quotas import check_queued_jobs, check_uploaded_bytes
-from service.rows import new_row
+from service.rows import new_row, pin_to_commit, tell_workers
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,7 @@ def submit_analysis(
         answer = write(row, accepted.is_new)
         if key:
             uow.idempotency.answer(key.key, answer)
-        if accepted.needs_message:
-            uow.after_commit(
-                lambda: services.dispatcher.push(row.id, priority=row.priority, device=row.required_device)
-            )
+        tell_workers(services, uow, accepted)
     services.metrics.count_question(spec.kind, priority, is_new=accepted.is_new)
     return Submission(answer, is_new=accepted.is_new, has_ended=row.status in ENDED)
 

@@ -16,6 +16,8 @@ from starlette.exceptions import HTTPException
 
 from gramian import errors
 from gramian.egress import AddressForbidden, UnusableUrl
+from gramian.limits import LimitReached
+from gramian.pushes import HookDisabled, HookRefused
 
 log = logging.getLogger("gramian.service")
 
@@ -38,9 +40,9 @@ STATUS: Mapping[type[errors.GramianError], int] = {
     errors.Conflict: 409,
     errors.IdempotencyKeyReused: 422,
     errors.RequestInProgress: 409,
-    errors.LimitReached: 429,
-    errors.HookDisabled: 403,
-    errors.HookRefused: 401,
+    LimitReached: 429,
+    HookDisabled: 403,
+    HookRefused: 401,
     AddressForbidden: 422,
     UnusableUrl: 422,
     errors.InvalidCursor: 422,

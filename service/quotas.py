@@ -2,7 +2,7 @@
 
 import time
 
-from gramian.errors import QuotaExceeded
+from gramian.limits import QuotaExceeded
 from gramian.storage.unit_of_work import UnitOfWork
 from service.callers import Caller
 

@@ -33,7 +33,7 @@ Action = Literal[
 ]
 
 #: Actors that are no keys.
-WITHOUT_KEY, COMMAND_LINE, RETENTION = "without key", "command line", "retention"
+WITHOUT_KEY, COMMAND_LINE, HOOK, RETENTION = "without key", "command line", "webhook", "retention"
 
 
 class AuditRow(ProjectOwned, Base):

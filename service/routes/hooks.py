@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response, Security
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import APIKeyHeader
 
-from gramian.errors import HookDisabled, HookRefused, InvalidParameter
-from gramian.pushes import Told, read_generic, read_hub_webhook
+from gramian.errors import InvalidParameter
+from gramian.pushes import HookDisabled, HookRefused, Told, read_generic, read_hub_webhook
 from gramian.webhooks import is_signed
 from service.dependencies import Services, ServicesDep
 from service.following import follow

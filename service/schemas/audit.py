@@ -11,7 +11,7 @@ class AuditEntry(BaseModel):
 
     id: str
     at: datetime
-    actor: str = Field(description="a key's id; or `without key`, `command line`, `retention`")
+    actor: str = Field(description="a key's id; or `without key`, `command line`, `webhook`, `retention`")
     action: str = Field(examples=["analysis.submitted"])
     subject: str = Field(description="the id of what was made, changed or deleted")
     details: dict[str, Any]

@@ -4,6 +4,7 @@ import csv
 import io
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -39,6 +40,24 @@ def service(request: pytest.FixtureRequest, hub: LoopbackHub, tmp_path) -> Itera
     process = ServiceProcess(tmp_path, env=env)
     yield process
     assert process.stop() == 0
+
+
+def test_a_thousand_duplicates_of_a_push_are_one_analysis(service: ServiceProcess, hub: LoopbackHub) -> None:
+    model_id = "acme/often"
+    commit = hub.add_model(model_id, {"model.safetensors": weights(0.1)})
+    for _ in range(2):  # both ask the same, and so share the analysis
+        assert service.http.post("/v1/watches", json={"model_id": model_id}).status_code == 201
+
+    def tell(_: int) -> tuple[int, str]:
+        headers = {"X-Webhook-Secret": SECRET}
+        answer = service.http.post("/v1/hooks/huggingface", json=pushed(model_id, commit), headers=headers)
+        return answer.status_code, answer.json()["outcome"]
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(threads.map(tell, range(1000)))
+    assert outcomes.count((202, "accepted")) == 1
+    assert outcomes.count((200, "known")) == 999
+    assert len(service.http.get("/v1/analyses", params={"model_id": model_id}).json()["items"]) == 1
 
 
 def weights(mean: float) -> bytes:

@@ -18,7 +18,6 @@ from gramian.storage.blobs import BlobStore, artifact_store
 from gramian.storage.deleting import delete_analysis, delete_upload
 from gramian.storage.tables import AnalysisRow, FileRow, UploadRow
 from gramian.storage.unit_of_work import UnitOfWork
-from gramian.storage.webhook_tables import CallbackRow
 from tests.storage.questions import claim, matrix, outcome, question
 
 NOW = datetime.now(UTC)
@@ -55,11 +54,9 @@ def finished(
 ) -> str:
     with UnitOfWork(engine) as uow:
         id = uow.analyses.accept(question(name, **more), {"team": "x"}).row.id
-        uow.session.add(CallbackRow(analysis_id=id, url="https://r.example", events=["*"]))
     fence = claim(engine, id)
     files = {"f.safetensors": artifact_store(settings).store([content], size=len(content))} if content else {}
     with UnitOfWork(engine, project=EVERY) as uow:
-        uow.session.execute(text("DELETE FROM analysis_callbacks"))  # nobody is to be told here
         uow.jobs.succeed(id, fence, outcome(matrix(id), files=files), gramian_version="1")
     ended = datetime.now(UTC) - timedelta(days=age_days)
     with UnitOfWork(engine) as uow:
