@@ -127,8 +127,8 @@ def test_a_thousand_duplicates_are_one_analysis(http) -> None:
     assert len(analyses(http)) == 1
     later = http.post("/v1/hooks/huggingface", json=payload | {"webhook": {"id": "another", "version": 3}}, headers=HUB)
     assert later.json()["outcome"] == "known"  # two webhooks may tell of one push
-    (noted,) = http.get("/v1/audit").json()["items"]
-    assert (noted["action"], noted["actor"]) == ("analysis.submitted", "webhook")
+    (noted,) = http.get("/v1/audit", params={"action": "analysis.submitted"}).json()["items"]
+    assert noted["actor"] == "webhook"
 
 
 def test_a_hub_that_does_not_answer_does_not_keep_the_webhook_waiting(http) -> None:
